@@ -1,0 +1,43 @@
+"""Which commands there are, and the module of each. Imports no command."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Names = dict[str, Any]
+
+COMMANDS: Names = {
+    "run": {
+        "start": "run_start",
+        "phase": {"start": "run_phase_start", "end": "run_phase_end"},
+        "batch": "run_batch",
+        "checkpoint": "run_checkpoint",
+        "heartbeat": "run_heartbeat",
+        "effect": "run_effect",
+        "artifact": "run_artifact",
+        "progress": "run_progress",
+        "retry": "run_retry",
+        "fallback": "run_fallback",
+        "note": "run_note",
+        "judge": "run_judge",
+        "finish": "run_finish",
+        "fail": "run_fail",
+        "cancel": "run_cancel",
+        "exec": "run_exec",
+    },
+    "completion": "completion",
+}
+"""Module names below `tachograph.cli`; a table of names is a group of commands."""
+
+GROUPS = {
+    "": "Record long-running jobs, see what happened, and explain why.",
+    "run": "Record runs from a shell, and look at them.",
+    "run phase": "Start and end a phase of a run.",
+    "view": "Keep the views that are read from the log.",
+    "store": "Check, copy and measure the store.",
+    "config": "See where settings come from.",
+    "job": "Run jobs and resume them.",
+}
+"""Help of each group, by its words."""

@@ -1,0 +1,73 @@
+"""The one table of exit codes, and which error ends a command with which. Decides nothing else."""
+
+from __future__ import annotations
+
+OK = 0
+FAILURE = 1
+USAGE = 2
+NOT_FOUND = 3
+CORRUPT = 4
+DIVERGED = 5
+FENCED = 6
+GATE_FAILED = 7
+NEEDS_PERSON = 8
+TRY_LATER = 75
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+MEANINGS = {
+    OK: "ok",
+    FAILURE: "failure",
+    USAGE: "usage",
+    NOT_FOUND: "not found, or ambiguous",
+    CORRUPT: "the store is damaged",
+    DIVERGED: "the replay diverged",
+    FENCED: "fenced, or another process holds the lease",
+    GATE_FAILED: "the semantic gate failed",
+    NEEDS_PERSON: "needs a person",
+    TRY_LATER: "try later",
+    INTERRUPTED: "interrupted by Ctrl-C",
+    BROKEN_PIPE: "the reader of the output went away",
+}
+
+# By name, so that no module is imported only to be compared with. The nearest class counts.
+OF_ERRORS = {
+    "TachographError": FAILURE,
+    "UsageError": USAGE,
+    "SettingError": USAGE,
+    "StorePathError": USAGE,
+    "InvalidIdError": USAGE,
+    "InvalidTimeError": USAGE,
+    "InvalidValueError": USAGE,
+    "UnstorableValueError": USAGE,
+    "RecordOutOfRangeError": USAGE,
+    "StoreNotFoundError": NOT_FOUND,
+    "RunNotFoundError": NOT_FOUND,
+    "AmbiguousIdError": NOT_FOUND,
+    "ProcessNotFoundError": NOT_FOUND,
+    "StoreCorruptError": CORRUPT,
+    "BlobMissingError": CORRUPT,
+    "ReplayDivergedError": DIVERGED,
+    "FencedError": FENCED,
+    "RunOwnedError": FENCED,
+    "EffectInDoubtError": NEEDS_PERSON,
+    "StoreBusyError": TRY_LATER,
+    "StoreFullError": TRY_LATER,
+    "VersionConflictError": TRY_LATER,
+}
+
+
+def of_error(error: BaseException) -> int:
+    """Return the exit code of a command that ended with this error.
+
+    >>> of_error(KeyboardInterrupt()), of_error(ZeroDivisionError())
+    (130, 1)
+    """
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED
+    if isinstance(error, BrokenPipeError):
+        return BROKEN_PIPE
+    for base in type(error).__mro__:
+        if base.__name__ in OF_ERRORS:
+            return OF_ERRORS[base.__name__]
+    return FAILURE

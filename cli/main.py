@@ -1,0 +1,75 @@
+"""The entry of `tacho`: understand the command line cheaply, run the command, end well.
+
+Job scripts call it in loops, so it imports click only where the light parser gives up.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+    from typing import Any, NoReturn
+
+
+INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C ended; see `exit_codes`, which is not imported for it."""
+COMPLETING = "_TACHO_COMPLETE"
+"""Set by the shell when it asks click for completions."""
+
+
+def main() -> NoReturn:
+    """Run `tacho` with this process's arguments and end the process."""
+    code = execute(sys.argv[1:])
+    if code == INTERRUPTED:
+        _die_interrupted()
+    sys.exit(code)
+
+
+def execute(argv: Sequence[str]) -> int:
+    """Run a command line and return its exit code; every error is printed, none is raised."""
+    try:
+        from tachograph.cli.light import parse
+
+        call = None if COMPLETING in os.environ else parse(argv, os.environ)
+        if call is not None:
+            return invoke(call.module, call.values, call.everywhere)
+        from tachograph.cli.app import run_app
+
+        return run_app(argv)
+    except BaseException as error:  # noqa: BLE001  # the last line of defence
+        from tachograph.cli.failing import report
+
+        return report(error, as_json="--json" in argv)
+
+
+def invoke(module: ModuleType, values: dict[str, Any], everywhere: dict[str, Any]) -> int:
+    """Run a command with its values and return its exit code. Raises what the command raises."""
+    from tachograph.cli.options import Params
+    from tachograph.cli.output import Output, use_plain_streams
+
+    use_plain_streams()
+    out = Output(**everywhere)
+    try:
+        code = module.run(Params(values), out)
+        flush()
+        return code or 0
+    finally:
+        out.close()
+
+
+def _die_interrupted() -> None:
+    """End by SIGINT, which shells show as 130: only then does a script with a loop end as well."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def flush() -> None:
+    """Write out what is buffered, so that a broken pipe shows here and not at exit."""
+    sys.stdout.flush()
+    sys.stderr.flush()

@@ -1,0 +1,87 @@
+"""`tacho run effect`: do a side effect at most once, or say what became of it."""
+
+from __future__ import annotations
+
+from tachograph.cli.opening import EPOCH, RUN, attempt, open_store, run_id
+from tachograph.cli.options import Argument, Option, Params, Spec, UsageError, flag
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tachograph.cli.output import Output
+
+SPEC = Spec(
+    "Do a side effect at most once.",
+    Argument("key", "Name of the effect, unique in the run.", complete="effect"),
+    Argument(
+        "argv",
+        "The command that does it, after --.",
+        required=False,
+        multiple=True,
+        metavar="[-- COMMAND...]",
+    ),
+    flag("--idempotent", "Doing it twice does no harm."),
+    Option("--describe", "What it does, for people.", metavar="TEXT"),
+    flag("--intend", "Only record that it is about to happen."),
+    flag("--done", "Only record that it happened."),
+    flag("--retry", "Do it again although it may have happened; needs --reason."),
+    Option("--result", "What came of it, with --done, as JSON or @file.", metavar="JSON"),
+    Option("--reason", "Why you say so.", metavar="TEXT"),
+    RUN,
+    EPOCH,
+    details="""With a command: records the intent, runs the command, records its result. When the
+result is recorded already, prints its output and runs nothing. When only the intent is recorded,
+the effect may have happened: ends with 8, and a person decides with --done or --retry.
+
+\b
+  tacho run effect mail-42 -- sendmail -t < mail-42.txt""",
+)
+
+
+def run(params: Params, out: Output) -> int | None:
+    """Do, or only record."""
+    _check(params)
+    if params.argv:
+        from tachograph.cli.effects import perform
+
+        return perform(attempt(params, out), params, out)
+    if params.done:
+        _record_done(params, out)
+    else:
+        attempt(params, out).intend_effect(
+            params.key,
+            idempotent=params.idempotent,
+            description=params.describe,
+            retry_reason=params.reason,
+        )
+    if out.json:
+        out.document({"key": params.key, "status": "done" if params.done else "intended"})
+    return None
+
+
+def _record_done(params: Params, out: Output) -> None:
+    result = None
+    if params.result is not None:
+        from tachograph.cli.values import read_json
+
+        result = read_json(params.result, "--result")
+    if params.reason is None:
+        session = attempt(params, out)
+    else:  # a person may say so from outside any attempt
+        session = open_store(out).session(run_id(params), params.epoch or 0)
+    session.complete_effect(params.key, result, reason=params.reason)
+
+
+def _check(params: Params) -> None:
+    """Refuse what does not go together."""
+    if params.intend + params.done + params.retry > 1:
+        raise UsageError("--intend, --done and --retry exclude each other.")
+    if params.argv and (params.intend or params.done):
+        raise UsageError("--intend and --done record only: leave out the command.")
+    if not (params.argv or params.intend or params.done or params.retry):
+        raise UsageError("What about it? Give -- and a command, or --intend, --done or --retry.")
+    if params.retry != (params.reason is not None) and not params.done:
+        raise UsageError("--retry and --reason go together: say why it may be done again.")
+    if params.result is not None and not params.done:
+        raise UsageError("--result goes with --done.")
+    if params.done and (params.idempotent or params.describe is not None):
+        raise UsageError("--idempotent and --describe belong to the intent, not to --done.")

@@ -1,0 +1,48 @@
+"""`tacho run finish`: end the attempt and print what came of the run."""
+
+from __future__ import annotations
+
+from tachograph.cli.opening import EPOCH, RUN, attempt
+from tachograph.cli.options import Option, Spec
+from tachograph.domain.outcome import OUTCOMES, traits
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tachograph.cli.options import Params
+    from tachograph.cli.output import Output
+
+SPEC = Spec(
+    "End the attempt, by the gate's verdict or an outcome of yours.",
+    Option("--outcome", "How it ended; the gate decides without it.", choices=OUTCOMES),
+    Option("--reason", "Why.", metavar="TEXT"),
+    RUN,
+    EPOCH,
+    details="""Prints the outcome and ends with the exit code of the outcome: 0 when it is a good
+one, 1 for failed, 7 for failed_semantic_empty, 75 for partial.""",
+)
+
+
+def run(params: Params, out: Output) -> int:
+    """End the attempt."""
+    return finish(params, out, params.outcome)
+
+
+def finish(params: Params, out: Output, outcome: str | None) -> int:
+    """End the attempt with an outcome, print it and return its exit code."""
+    session = attempt(params, out)
+    result = session.finish(outcome, reason=params.reason)
+    ended = session.run
+    if out.json:
+        out.document(
+            {
+                "runId": ended.id,
+                "outcome": result,
+                "reasonCode": ended.reason_code,
+                "reason": ended.reason,
+            }
+        )
+    else:
+        out.line(result)
+        if ended.reason:
+            out.note(ended.reason)
+    return traits(result, ended.reason_code).exit_code

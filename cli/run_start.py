@@ -1,0 +1,108 @@
+"""`tacho run start`: start a run from a shell, or take up the unfinished one of the same inputs."""
+
+from __future__ import annotations
+
+from tachograph.cli.opening import open_store
+from tachograph.cli.options import WHOLE, Argument, Option, Spec, UsageError, flag
+from tachograph.cli.values import pairs, read_json
+from tachograph.starting import Start
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tachograph.bootstrap import Services
+    from tachograph.cli.options import Params
+    from tachograph.cli.output import Output
+    from tachograph.domain.owner import Owner
+
+SPEC = Spec(
+    "Start a run, or resume the unfinished one of the same inputs.",
+    Argument("command", "Name of the job, such as nightly-report.", complete="command"),
+    Option("--id", "An id of your own.", metavar="ID"),
+    Option("--input", "An input: key=text, or key:=json.", multiple=True, metavar="K=V"),
+    Option("--inputs", "All inputs as a JSON object, or @file.", metavar="JSON"),
+    Option("--title", "A line for people.", metavar="TEXT"),
+    Option("--parent", "The run that this one is part of.", metavar="ID", complete="run"),
+    Option("--owner-pid", "The process that does the work.", kind=WHOLE, metavar="PID"),
+    flag("--unowned", "No process stands for the work; heartbeats do."),
+    flag("--takeover", "Take the run from an owner that is alive; needs --reason."),
+    Option("--reason", "Why it is taken over.", metavar="TEXT"),
+    flag("--export", "Print shell code to eval, so that later commands know the attempt."),
+    details="""Prints the id of the run. The calling shell owns the run: when it ends, the run
+counts as dead and the next start resumes it.
+
+\b
+  eval "$(tacho run start nightly-report --input root=/data --export)"
+  tacho run phase start analyse --batches 10
+  for i in $(tacho run batch analyse --pending); do
+    work "$i" && tacho run batch analyse "$i"
+  done
+  tacho run phase end analyse
+  tacho run finish""",
+)
+
+
+def run(params: Params, out: Output) -> None:
+    """Start the run and print how to refer to it."""
+    want = Start(
+        params.command,
+        inputs(params),
+        run_id=params.id,
+        title=params.title,
+        parent=params.parent,
+        takeover_reason=takeover_reason(params),
+    )
+    services = open_store(out, create=True)
+    session = services.starter.start(want, owner(params, services))
+    resumed = session.epoch > 1
+    if out.json:
+        out.document({"runId": session.run_id, "epoch": session.epoch, "resumed": resumed})
+    elif params.export:
+        for name, value in environment(services.folder, session.run_id, session.epoch).items():
+            out.line(f"export {name}={quoted(value)}")
+    else:
+        out.line(session.run_id)
+    if resumed:
+        out.note(f"Resumed {session.run_id}: attempt {session.epoch}.")
+
+
+def inputs(params: Params) -> dict[str, Any]:
+    """Return the inputs of `--inputs` and `--input` together; the single ones win."""
+    given = {} if params.inputs is None else read_json(params.inputs, "--inputs")
+    if not isinstance(given, dict):
+        raise UsageError('--inputs is no JSON object. Write {"name": value}.')
+    return {**given, **pairs(params.input, "--input")}
+
+
+def takeover_reason(params: Params) -> str | None:
+    """Return why a living owner is robbed, None when it is not to be."""
+    if params.takeover != (params.reason is not None):
+        raise UsageError("--takeover and --reason go together: say why the run is taken over.")
+    reason: str | None = params.reason
+    return reason
+
+
+def owner(params: Params, services: Services) -> Owner:
+    """Return who owns the run: the named process, nobody, or the calling shell."""
+    from tachograph.infra.callers import calling_shell
+    from tachograph.infra.processes import nobody
+
+    if params.unowned and params.owner_pid is not None:
+        raise UsageError("--unowned and --owner-pid exclude each other.")
+    pid = params.owner_pid if params.owner_pid is not None else calling_shell()
+    return nobody() if params.unowned or pid is None else services.owner(pid)
+
+
+def environment(store: str, run_id: str, epoch: int) -> dict[str, str]:
+    """Return the variables by which later commands know the attempt."""
+    return {"TACHO_STORE": store, "TACHO_RUN_ID": run_id, "TACHO_EPOCH": str(epoch)}
+
+
+def quoted(text: str) -> str:
+    r"""Return a text as one word of shell code.
+
+    >>> print(quoted("it's"))
+    'it'\''s'
+    """
+    return "'" + text.replace("'", "'\\''") + "'"

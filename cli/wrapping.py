@@ -1,0 +1,119 @@
+"""The work of `tacho run exec`: start the run, run the command, record how it ended, report."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tachograph.cli.exit_codes import of_error
+from tachograph.cli.opening import open_store
+from tachograph.cli.options import UsageError
+from tachograph.cli.run_start import environment
+from tachograph.cli.values import pairs
+from tachograph.continuing import start_phase
+from tachograph.domain.errors import FencedError, TachographError
+from tachograph.domain.outcome import is_outcome, traits
+from tachograph.executing import PHASE, Expected, conclude
+from tachograph.infra.child import run_child
+from tachograph.keeping import Heartbeat
+from tachograph.starting import Start
+
+if TYPE_CHECKING:
+    from tachograph.bootstrap import Services
+    from tachograph.cli.options import Params
+    from tachograph.cli.output import Output
+    from tachograph.domain.ended import Ended
+    from tachograph.executing import Verdict
+    from tachograph.session import Session
+
+CANNOT_RUN = 126
+NOT_THERE = 127
+"""Exit codes that shells give for a command that is not executable, or not there."""
+
+
+def wrap(params: Params, out: Output) -> int:
+    """Run the command as a run and return its exit code.
+
+    Nothing is run when the start cannot be recorded.
+    """
+    want = Start(
+        params.name or Path(params.argv[0]).name,
+        {**pairs(params.input, "--input"), "argv": list(params.argv)},
+        run_id=params.id,
+        title=params.title,
+        parent=params.parent,
+    )
+    if params.timeout is not None and params.timeout <= 0:
+        raise UsageError("--timeout is 0: give a time above 0, or leave it out.")
+    services = open_store(out, create=True)
+    session = services.starter.start(want, services.owner())
+    start_phase(session, PHASE)
+    expected = Expected(params.expect_output)
+    out.note(f"tacho: run {session.run_id}, attempt {session.epoch}")
+    try:
+        ended = _run(session, services, params)
+    except OSError as error:
+        return _not_run(session, error, params, out)
+    return _report(session, ended, expected, params, out)
+
+
+def _run(session: Session, services: Services, params: Params) -> Ended:
+    variables = environment(services.folder, session.run_id, session.epoch)
+    heartbeat = Heartbeat(session.beat, services.settings.heartbeat_seconds)
+    sys.stdout.flush()
+    heartbeat.start()
+    try:
+        return run_child(
+            params.argv,
+            {**os.environ, **variables},
+            tail_bytes=params.tail_bytes,
+            timeout_seconds=params.timeout,
+        )
+    finally:
+        heartbeat.stop()
+
+
+def _not_run(session: Session, error: OSError, params: Params, out: Output) -> int:
+    reason = f"{params.argv[0]} cannot be run: {error.strerror}"
+    session.finish("failed", reason=reason, reason_code="not_run")
+    out.warn(f"tacho: {reason}")
+    return NOT_THERE if isinstance(error, FileNotFoundError) else CANNOT_RUN
+
+
+def _report(session: Session, ended: Ended, expected: Expected, params: Params, out: Output) -> int:
+    code = ended.shell_code
+    try:
+        verdict = conclude(session, ended, expected, params.success_code or (0,))
+    except (TachographError, OSError) as error:
+        what = "belongs to another attempt by now" if isinstance(error, FencedError) else str(error)
+        out.warn(f"tacho: the end of run {session.run_id} was not recorded: {what}")
+        return code or of_error(error)
+    _tell(session, verdict, code, out)
+    if code == 0 and is_outcome(verdict.outcome):
+        code = traits(verdict.outcome, verdict.reason_code).exit_code
+    return code
+
+
+def _tell(session: Session, verdict: Verdict, code: int, out: Output) -> None:
+    for path, problem in verdict.missing.items():
+        out.warn(f"tacho: expected output {path} {problem}")
+    out.note(f"tacho: run {session.run_id}: {verdict.outcome}, {verdict.reason}")
+    if out.json:
+        # On stderr: stdout belongs to the command.
+        from tachograph.cli.output import to_json
+
+        out.warn(
+            to_json(
+                {
+                    "runId": session.run_id,
+                    "epoch": session.epoch,
+                    "outcome": verdict.outcome,
+                    "reasonCode": verdict.reason_code,
+                    "reason": verdict.reason,
+                    "exitCode": code,
+                    "missing": dict(verdict.missing),
+                }
+            )
+        )

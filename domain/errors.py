@@ -1,0 +1,412 @@
+"""Every refusal of Tachograph, one class per outcome a caller can act on."""
+
+from __future__ import annotations
+
+
+class TachographError(Exception):
+    """Base class of every error that Tachograph raises on purpose.
+
+    `str()` of an error says what happened, to what, and what to do next. The arguments stay in
+    `args` and fill the class's `template`, so an error survives pickling.
+    """
+
+    template = "{0}"
+
+    def __str__(self) -> str:
+        return self.template.format(*self.args) if self.args else str(type(self).__doc__)
+
+
+# The store: what bytes, disks and other processes can do to a command.
+
+
+class StoreError(TachographError):
+    """The store could not do what was asked."""
+
+
+class StoreNotFoundError(StoreError):
+    """There is no store at this path."""
+
+    template = (
+        "There is no Tachograph store at {0}. Name one with --store or TACHO_STORE; "
+        "`tacho run start` and `tachograph.record` create it."
+    )
+
+
+class StoreExistsError(StoreError):
+    """Something is already in the place where a store, backup or export should go."""
+
+    template = "{0} already exists and is not empty. Name a new folder or file."
+
+
+class StoreReadOnlyError(StoreError):
+    """The store folder cannot be written."""
+
+    template = (
+        "The store at {0} cannot be written: {1}. "
+        "Change its permissions, or name another store with --store or TACHO_STORE."
+    )
+
+
+class StoreFormatError(StoreError):
+    """The store was written by a newer Tachograph."""
+
+    template = (
+        "The store at {0} has format {1}; this Tachograph reads up to {2}. "
+        "Update Tachograph. Nothing was changed."
+    )
+
+
+class StoreCorruptError(StoreError):
+    """Bytes of the store are damaged."""
+
+    template = (
+        "The store at {0} is damaged: {1}. "
+        "Run `tacho store verify` to list the damage, and restore from a backup."
+    )
+
+
+class StoreFullError(StoreError):
+    """The disk or the memory map is full; everything acknowledged stays readable."""
+
+    template = (
+        "No room to write to the store at {0}: {1}. Nothing of this command was recorded; "
+        "everything recorded before is safe. Free space and run it again."
+    )
+
+
+class NetworkFileSystemError(StoreError):
+    """LMDB must not be used on a network file system."""
+
+    template = (
+        "{0} is on a network file system ({1}), where LMDB may lose or damage data. "
+        "Use a local disk with --store or TACHO_STORE, or set TACHO_ALLOW_NETWORK_FS=1 "
+        "to take the risk."
+    )
+
+
+class StoreBusyError(StoreError):
+    """Another process holds the store open or a lock on it."""
+
+    template = "The store at {0} is in use: {1}. Wait for it to end, then run again."
+
+
+class BlobMissingError(StoreError):
+    """A payload that an event refers to is not in the blob folder, or is damaged."""
+
+    template = (
+        "The payload {0} is {1}. Run `tacho store verify` to see which events need it, "
+        "and restore the blobs folder from a backup."
+    )
+
+
+class VersionConflictError(StoreError):
+    """Another writer recorded an event at this version first."""
+
+    template = (
+        "Version {1} of stream {0!r} is already recorded: another writer was first. "
+        "Load the stream again and decide again."
+    )
+
+
+class RecordOutOfRangeError(StoreError, ValueError):
+    """A part of a record does not fit the stored layout. Nothing was written."""
+
+    template = (
+        "Stream {0!r} cannot take a record with {1}: the limit is {2}. "
+        "Pass a whole number from 0 to the limit, or less data."
+    )
+
+
+class TrackingConflictError(StoreError):
+    """A position of another log was already processed."""
+
+    template = (
+        "Position {1} of {0!r} is not after {2}, which is already processed. "
+        "Do not process it again; read on from there."
+    )
+
+
+class StoredNameError(StoreError):
+    """Two different names have the same stored key."""
+
+    template = "{0!r} has the same stored key as {1!r}. Choose another name."
+
+
+class StoreClosedError(StoreError):
+    """The store was closed in this process."""
+
+    template = "The store at {0} was closed. Open it again."
+
+
+class UnstorableValueError(TachographError, TypeError):
+    """A value has no exact stored form. Nothing was written."""
+
+    template = (
+        "{0} cannot be stored: {1} has no exact stored form. Pass plain values "
+        "(None, bool, int, float, str, bytes, list, tuple, set, dict, datetime, UUID, Decimal), "
+        "or register a transcoding for it."
+    )
+
+
+class MalformedValueError(TachographError, ValueError):
+    """Bytes are not the stored form of any value."""
+
+    template = (
+        "These bytes are not a stored value: {0}. "
+        "Run `tacho store verify` to see what is damaged, and restore it from a backup."
+    )
+
+
+class UnregisteredTypeError(MalformedValueError):
+    """Bytes hold a value of a custom type whose name nobody registered."""
+
+    template = (
+        "The stored value has the custom type {0!r}, which is not registered. "
+        "Register the transcoding that wrote it before reading."
+    )
+
+
+class UnknownEventTypeError(StoreError):
+    """The log holds an event type that this version does not know."""
+
+    template = (
+        "Unknown event type {0!r} at {1}. It was written by a newer Tachograph or by another "
+        "application: update Tachograph, or name the right store."
+    )
+
+
+class ReplayDivergedError(StoreError):
+    """What is stored about a run is not what its events say."""
+
+    template = (
+        "Run {0} does not replay to what is stored: from version {1} on, {3} in its {2} is "
+        "{4!r}, and the events say {5!r}. The events count: `tacho view rebuild` makes all views "
+        "and snapshots anew; `tacho store verify` says whether the log is whole."
+    )
+
+
+class ImportRefusedError(StoreError):
+    """An export file cannot be imported."""
+
+    template = (
+        "{0} cannot be imported: line {1} {2}. Nothing was written. "
+        "Export again with `tacho store export`, or use another copy of the file."
+    )
+
+
+class OtherEventsError(StoreError):
+    """An export file and a store do not have the same beginning."""
+
+    template = (
+        "The store at {0} cannot take {1}: {2}. Nothing was written. "
+        "Import into a new store: name a new folder with --store."
+    )
+
+
+class InvalidAnchorError(TachographError, ValueError):
+    """The text is no anchor."""
+
+    template = (
+        "{0!r} is no anchor. Write POSITION:DIGEST as `tacho store info` prints it: a whole "
+        "number, a colon, and 64 hexadecimal digits."
+    )
+
+
+class StorePathError(StoreError):
+    """A store cannot be at this path."""
+
+    template = (
+        "{0} cannot be a store: {1}. Name another folder with --store or TACHO_STORE; "
+        "`tacho config show --origin` says where this one was named."
+    )
+
+
+# What people write, on the command line or in a configuration file.
+
+
+class SettingError(TachographError, ValueError):
+    """A setting is unknown or has a value that it cannot have."""
+
+    template = "{0}: {1}. {2}"
+
+
+class InvalidTimeError(TachographError, ValueError):
+    """The text is not a time."""
+
+    template = (
+        "{0!r} is not a time: {1}. Write a date (2026-03-01, 2026-03-01T14:30, "
+        "2026-03-01T14:30:00Z), seconds since 1970, `now`, or how long ago (3d, 2h30m, 90s)."
+    )
+
+
+class ProcessNotFoundError(TachographError):
+    """There is no process of this pid."""
+
+    template = (
+        "There is no process {0}. Name the process that does the work, or start the run "
+        "with --unowned."
+    )
+
+
+# Runs: what the rules of a run refuse. Nothing is recorded when one of these is raised.
+
+
+class RefusalError(TachographError):
+    """A rule of the run forbids this command. Nothing was recorded."""
+
+
+class RunNotFoundError(RefusalError):
+    """There is no run of this id."""
+
+    template = "There is no run {0!r}.{1} `tacho run list` shows what there is."
+
+
+class AmbiguousRunError(RefusalError):
+    """Several runs start with this prefix."""
+
+    template = "{0!r} fits several runs: {1}. Write more of the id."
+
+
+class RunFinishedError(RefusalError):
+    """The run is finished, and final is final."""
+
+    template = (
+        "Run {0} is finished ({1}); nothing moves it any more. Start the same command with the "
+        "same inputs again to get a new run."
+    )
+
+
+class RunOwnedError(RefusalError):
+    """A live process owns the run."""
+
+    template = (
+        "Run {0} is owned by {1}, which is alive. Wait for it or stop it; to take the run over "
+        "all the same, start it with --takeover and --reason."
+    )
+
+
+class FencedError(RefusalError):
+    """A newer attempt owns the run: this one may not write any more."""
+
+    template = (
+        "Attempt {1} of run {0} was superseded by attempt {2}; its writes are refused. "
+        "Stop this process, or start the run again to take a new attempt."
+    )
+
+
+class NoAttemptError(FencedError):
+    """Only an attempt may do this, and the caller belongs to none."""
+
+    template = (
+        "Only an attempt of run {0} may do this, and the caller belongs to none. "
+        "Start one with `tacho run start`, or name yours with TACHO_EPOCH."
+    )
+
+
+class AttemptEndedError(FencedError):
+    """The attempt has said how it ended; it may not write any more."""
+
+    template = (
+        "Attempt {1} of run {0} has ended ({2}) and may not write any more. "
+        "Start the run again to take a new attempt."
+    )
+
+
+class InputsChangedError(RefusalError):
+    """The id is taken by a run over other inputs."""
+
+    template = (
+        "{0} was recorded for other {1}. Use another id for the new ones, or give the same "
+        "{1} to continue."
+    )
+
+
+class CommandChangedError(RefusalError):
+    """The id is taken by a run of another command."""
+
+    template = "Run {0} is a run of {1!r}, not of {2!r}. Use another id."
+
+
+class PhaseNotOpenError(RefusalError):
+    """The phase is not running."""
+
+    template = "Phase {1!r} of run {0} is {2}. Start it first, and end it after its last batch."
+
+
+class PhaseOpenError(RefusalError):
+    """The phase is running already."""
+
+    template = "Phase {1!r} of run {0} is running already. End it before you start it again."
+
+
+class PhaseEndedError(RefusalError):
+    """The phase has ended already."""
+
+    template = "Phase {1!r} of run {0} has ended already ({2}). Start a phase of another name."
+
+
+class BatchRangeError(RefusalError, ValueError):
+    """The batch index is outside the plan."""
+
+    template = "Batch {2} of phase {1!r} of run {0} is out of range: {3}."
+
+
+class BatchCompletedError(RefusalError):
+    """The batch is finished already."""
+
+    template = "Batch {2} of phase {1!r} of run {0} is finished already. Go on with another one."
+
+
+class BatchesOpenError(RefusalError):
+    """Planned batches are not finished."""
+
+    template = (
+        "Phase {1!r} of run {0} has {2} unfinished batches ({3}). Finish them, or end the "
+        "phase or run as failed or partial."
+    )
+
+
+class PhasesOpenError(RefusalError):
+    """A run cannot end well while a phase is running."""
+
+    template = "Run {0} has running phases: {1}. End them before the run finishes as {2}."
+
+
+class EffectInDoubtError(RefusalError):
+    """The side effect may have happened; the job does not say that repeating it is harmless."""
+
+    template = (
+        "Effect {1!r} of run {0} was begun in attempt {2} and has no result: it may have "
+        "happened. Look, then say so: `tacho run effect {0} {1!r} --done --reason …` "
+        "or `--retry --reason …`."
+    )
+
+
+class EffectUnknownError(RefusalError):
+    """An effect needs its intent before its result."""
+
+    template = "Effect {1!r} of run {0} was never begun. Record the intent first."
+
+
+class EffectDoneError(RefusalError):
+    """The effect has its result already."""
+
+    template = "Effect {1!r} of run {0} is done already. Its recorded result stands."
+
+
+class StepDoneError(RefusalError):
+    """The step has its result already."""
+
+    template = "Step {1!r} of run {0} is done already. Its recorded result stands."
+
+
+class ApprovalError(RefusalError):
+    """The approval is unknown, decided, or for something else."""
+
+    template = "Approval {1!r} of run {0} {2}."
+
+
+class InvalidValueError(RefusalError, ValueError):
+    """A value given to a command makes no sense."""
+
+    template = "{0} is {1!r}: {2}."

@@ -1,0 +1,389 @@
+"""What a run is, folded from its events. Facts only: it decides nothing and refuses nothing."""
+
+from __future__ import annotations
+
+from tachograph.domain.index_set import IndexSet
+from tachograph.domain.outcome import is_terminal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Fields = dict[str, Any]
+
+SNAPSHOT_FORMAT = 1
+"""Raised whenever the meaning of a stored snapshot changes; older ones are then ignored."""
+
+
+class Phase:
+    """A phase of a run."""
+
+    __slots__ = (
+        "done",
+        "ended_us",
+        "epoch",
+        "inputs",
+        "items_digest",
+        "last_version",
+        "name",
+        "parsed",
+        "safe_to_retry",
+        "size",
+        "started_us",
+        "status",
+        "summary",
+        "total",
+        "version",
+    )
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.status = "pending"
+        """`running`, `completed`, `failed` or `skipped`."""
+        self.epoch = 0
+        """The attempt that started it last."""
+        self.version = 0
+        """Version of the event that started it first: its batches come later."""
+        self.last_version = 0
+        """Version of its latest event."""
+        self.started_us = 0
+        self.ended_us: int | None = None
+        self.safe_to_retry = True
+        self.summary: str | None = None
+        self.total: int | None = None
+        """Planned batches; None when the phase has no batch plan."""
+        self.size = 0
+        self.items_digest: str | None = None
+        self.done = IndexSet()
+        self.inputs: int | None = None
+        """Items that went into finished batches; None when no batch said."""
+        self.parsed: int | None = None
+        """Items that came out of finished batches; None when no batch said."""
+
+    def missing(self) -> list[int]:
+        """Return the indexes of planned batches that are not finished."""
+        return self.done.missing(self.total or 0)
+
+    def to_fields(self) -> Fields:
+        """Return the stored form."""
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        fields["done"] = [list(pair) for pair in self.done.ranges]
+        return fields
+
+    @classmethod
+    def from_fields(cls, fields: Fields) -> Phase:
+        """Restore a phase from its stored form."""
+        phase = cls(fields["name"])
+        for name, value in fields.items():
+            setattr(phase, name, value)
+        phase.done = IndexSet([list(pair) for pair in fields["done"]])
+        return phase
+
+
+class RunState:
+    """The state of a run after its first `version` events."""
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.version = 0
+        self.created_us = 0
+        self.updated_us = 0
+        self.command = ""
+        self.fingerprint = ""
+        self.inputs: Any = None
+        self.inputs_digest = ""
+        self.title: str | None = None
+        self.parent: str | None = None
+        self.model_policy: Any = None
+        self.epoch = 0
+        """The current attempt; 0 before the first."""
+        self.owner: Any = None
+        self.attempt_open = False
+        """Whether the current attempt has not said how it ended."""
+        self.phases: dict[str, Phase] = {}
+        self.checkpoint: Fields | None = None
+        """The last saved checkpoint: version, phase, kind, state."""
+        self.steps: dict[str, int] = {}
+        """Version of the event that holds each finished step's result."""
+        self.effects: dict[str, Fields] = {}
+        """By key: status (`intended` or `done`), idempotent, version, epoch."""
+        self.artifacts: dict[str, Fields] = {}
+        self.progress: Fields | None = None
+        self.retries = 0
+        self.fallbacks = 0
+        self.notes = 0
+        self.verdict: Fields | None = None
+        """The gate's last judgement."""
+        self.outcome: str | None = None
+        self.reason_code: str | None = None
+        self.reason: str | None = None
+        self.ended: str | None = None
+        """`cancelled` or `expired`, when that ended the run for good."""
+        self.ended_us: int | None = None
+        self.blocked: str | None = None
+        self.approvals: dict[str, Fields] = {}
+        self.attention: list[str] = []
+        self.archived: str | None = None
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing can move this run any more (G6)."""
+        return self.ended is not None or is_terminal(self.outcome, self.reason_code)
+
+    @property
+    def effects_in_doubt(self) -> list[str]:
+        """Keys of effects that may have happened: intended, with no result (G10)."""
+        return [key for key, effect in self.effects.items() if effect["status"] == "intended"]
+
+    def evolve(self, topic: str, fields: Fields) -> None:
+        """Apply one event, given by its topic and its fields as of today's version.
+
+        Raises KeyError for an unknown topic.
+        """
+        _HANDLERS[topic](self, fields)
+        self.version = fields["originator_version"]
+        self.updated_us = fields["time_us"]
+
+    def to_snapshot(self) -> Fields:
+        """Return the whole state as plain values; `restore` is its inverse."""
+        fields = _unshared({name: value for name, value in vars(self).items() if name[0] != "_"})
+        fields["phases"] = [phase.to_fields() for phase in self.phases.values()]
+        fields["snapshot_format"] = SNAPSHOT_FORMAT
+        return fields
+
+    def restore(self, fields: Fields) -> bool:
+        """Take the state from a snapshot; False when its format is not today's."""
+        if fields.get("snapshot_format") != SNAPSHOT_FORMAT:
+            return False
+        state = _unshared(fields)
+        del state["snapshot_format"]
+        phases = [Phase.from_fields(phase) for phase in state.pop("phases")]
+        vars(self).update(state)
+        self.phases = {phase.name: phase for phase in phases}
+        return True
+
+
+def _unshared(fields: Fields) -> Fields:
+    """Copy what later events change in place, so that a snapshot and its run go separate ways."""
+    copied = dict(fields)
+    for name in ("steps", "artifacts"):
+        copied[name] = dict(fields[name])
+    for name in ("effects", "approvals"):
+        copied[name] = {key: dict(entry) for key, entry in fields[name].items()}
+    copied["attention"] = list(fields["attention"])
+    return copied
+
+
+def _created(run: RunState, fields: Fields) -> None:
+    run.id = fields["originator_id"]
+    run.created_us = fields["time_us"]
+    for name in (
+        "command",
+        "fingerprint",
+        "inputs",
+        "inputs_digest",
+        "title",
+        "parent",
+        "model_policy",
+    ):
+        setattr(run, name, fields[name])
+
+
+def _attempt_started(run: RunState, fields: Fields) -> None:
+    run.epoch = fields["epoch"]
+    run.owner = fields["owner"]
+    run.attempt_open = True
+    run.outcome = run.reason_code = run.reason = run.blocked = None
+    run.ended_us = None
+    run.verdict = None
+
+
+def _phase_started(run: RunState, fields: Fields) -> None:
+    phase = run.phases.setdefault(fields["phase"], Phase(fields["phase"]))
+    phase.last_version = fields["originator_version"]
+    phase.status = "running"
+    phase.epoch = run.epoch
+    phase.version = phase.version or fields["originator_version"]
+    phase.started_us = phase.started_us or fields["time_us"]
+    phase.ended_us = None
+    phase.summary = None
+    phase.safe_to_retry = fields["safe_to_retry"]
+
+
+def _phase_ended(run: RunState, fields: Fields) -> None:
+    phase = run.phases[fields["phase"]]
+    phase.last_version = fields["originator_version"]
+    phase.status = fields["status"]
+    phase.ended_us = fields["time_us"]
+    phase.summary = fields["summary"]
+
+
+def _batches_planned(run: RunState, fields: Fields) -> None:
+    phase = run.phases[fields["phase"]]
+    phase.last_version = fields["originator_version"]
+    phase.total = fields["total"]
+    phase.size = fields["size"]
+    phase.items_digest = fields["items_digest"]
+
+
+def _batch_completed(run: RunState, fields: Fields) -> None:
+    phase = run.phases[fields["phase"]]
+    phase.last_version = fields["originator_version"]
+    phase.done.add(fields["index"])
+    if fields["inputs"] is not None:
+        phase.inputs = (phase.inputs or 0) + fields["inputs"]
+    if fields["parsed"] is not None:
+        phase.parsed = (phase.parsed or 0) + fields["parsed"]
+
+
+def _checkpoint_saved(run: RunState, fields: Fields) -> None:
+    run.checkpoint = {
+        "version": fields["originator_version"],
+        "phase": fields["phase"],
+        "kind": fields["kind"],
+        "state": fields["state"],
+    }
+
+
+def _step_completed(run: RunState, fields: Fields) -> None:
+    run.steps[fields["key"]] = fields["originator_version"]
+
+
+def _progress_reported(run: RunState, fields: Fields) -> None:
+    run.progress = {name: fields[name] for name in ("completed", "total", "unit")}
+
+
+def _retry_scheduled(run: RunState, _fields: Fields) -> None:
+    run.retries += 1
+
+
+def _fallback_taken(run: RunState, _fields: Fields) -> None:
+    run.fallbacks += 1
+
+
+def _judged(run: RunState, fields: Fields) -> None:
+    names = ("gate", "outcome", "rule", "reason_code", "reason")
+    run.verdict = {name: fields[name] for name in names}
+
+
+def _artifact_recorded(run: RunState, fields: Fields) -> None:
+    names = ("path", "size", "sha256")
+    run.artifacts[fields["name"]] = {name: fields[name] for name in names}
+
+
+def _effect_intended(run: RunState, fields: Fields) -> None:
+    run.effects[fields["key"]] = {
+        "status": "intended",
+        "idempotent": fields["idempotent"],
+        "version": fields["originator_version"],
+        "epoch": run.epoch,
+    }
+
+
+def _effect_done(run: RunState, fields: Fields) -> None:
+    effect = run.effects[fields["key"]]
+    effect["status"] = "done"
+    effect["version"] = fields["originator_version"]
+
+
+def _approval_requested(run: RunState, fields: Fields) -> None:
+    run.approvals[fields["approval"]] = {
+        "status": "requested",
+        "subject_digest": fields["subject_digest"],
+    }
+
+
+def _approval_granted(run: RunState, fields: Fields) -> None:
+    run.approvals[fields["approval"]]["status"] = "granted"
+
+
+def _approval_rejected(run: RunState, fields: Fields) -> None:
+    run.approvals[fields["approval"]]["status"] = "rejected"
+
+
+def _noted(run: RunState, _fields: Fields) -> None:
+    run.notes += 1
+
+
+def _attention_raised(run: RunState, fields: Fields) -> None:
+    if fields["reason"] not in run.attention:
+        run.attention.append(fields["reason"])
+
+
+def _attention_cleared(run: RunState, fields: Fields) -> None:
+    run.attention = [reason for reason in run.attention if reason != fields["reason"]]
+
+
+def _blocked(run: RunState, fields: Fields) -> None:
+    run.blocked = fields["reason"]
+
+
+def _finished(run: RunState, fields: Fields) -> None:
+    run.outcome = fields["outcome"]
+    run.reason_code = fields["reason_code"]
+    run.reason = fields["reason"]
+    run.ended_us = fields["time_us"]
+    run.attempt_open = False
+
+
+def _cancelled(run: RunState, fields: Fields) -> None:
+    _end(run, "cancelled", fields)
+
+
+def _expired(run: RunState, fields: Fields) -> None:
+    _end(run, "expired", fields)
+
+
+def _end(run: RunState, ended: str, fields: Fields) -> None:
+    run.ended = ended
+    run.reason = fields["reason"]
+    run.ended_us = fields["time_us"]
+    run.attempt_open = False
+
+
+def _verdict_revised(run: RunState, fields: Fields) -> None:
+    names = ("outcome", "rule", "reason_code", "reason")
+    run.verdict = {"gate": "revised", **{name: fields[name] for name in names}}
+
+
+def _archived(run: RunState, fields: Fields) -> None:
+    run.archived = fields["location"]
+
+
+def _nothing(_run: RunState, _fields: Fields) -> None:
+    """Keep the state: the event matters to readers only."""
+
+
+_HANDLERS: dict[str, Callable[[RunState, Fields], None]] = {
+    "run.created": _created,
+    "run.attempt-started": _attempt_started,
+    "run.phase-started": _phase_started,
+    "run.phase-ended": _phase_ended,
+    "run.batches-planned": _batches_planned,
+    "run.batch-completed": _batch_completed,
+    "run.checkpoint-saved": _checkpoint_saved,
+    "run.step-completed": _step_completed,
+    "run.progress-reported": _progress_reported,
+    "run.retry-scheduled": _retry_scheduled,
+    "run.fallback-taken": _fallback_taken,
+    "run.semantic-gate-judged": _judged,
+    "run.artifact-recorded": _artifact_recorded,
+    "run.effect-intended": _effect_intended,
+    "run.effect-done": _effect_done,
+    "run.approval-requested": _approval_requested,
+    "run.approval-granted": _approval_granted,
+    "run.approval-rejected": _approval_rejected,
+    "run.stall-detected": _nothing,
+    "run.resume-dispatched": _nothing,
+    "run.resume-returned": _nothing,
+    "run.attention-raised": _attention_raised,
+    "run.attention-cleared": _attention_cleared,
+    "run.blocked": _blocked,
+    "run.finished": _finished,
+    "run.cancelled": _cancelled,
+    "run.expired": _expired,
+    "run.note-added": _noted,
+    "run.verdict-revised": _verdict_revised,
+    "run.archived": _archived,
+}

@@ -1,0 +1,192 @@
+"""The event log on LMDB: the truth. Never changes or removes what it has acknowledged."""
+
+from __future__ import annotations
+
+from itertools import islice
+
+from tachograph.domain.errors import StoreCorruptError
+from tachograph.domain.records import GENESIS_DIGEST, Head, Problem, SnapshotRecord
+from tachograph.infra.layout import (
+    MAX_VERSION,
+    U64,
+    pack_position,
+    pack_version_key,
+    stream_key,
+)
+from tachograph.infra.lmdb_append import Append, highest_version
+from tachograph.infra.lmdb_reading import between, build, window
+from tachograph.infra.lmdb_tables import Tables
+from tachograph.infra.lmdb_verify import Verification
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+    from tachograph.domain.records import NewRecord, Record, StreamId
+    from tachograph.infra.lmdb_environment import Environment
+
+
+class LMDBLog:
+    """An append-only log of records in numbered streams, in an LMDB environment.
+
+    Several logs live in one environment under different names. All methods may be called from
+    any thread; what they return are copies that outlive the transaction.
+    """
+
+    __slots__ = ("_environment", "_tables")
+
+    def __init__(self, environment: Environment, name: str = "events") -> None:
+        self._environment = environment
+        self._tables = Tables(environment, name)
+        self._tables.open()
+
+    def append(
+        self,
+        records: Sequence[NewRecord],
+        *,
+        snapshot: SnapshotRecord | None = None,
+        tracking: tuple[str, int] | None = None,
+    ) -> list[int]:
+        """Append records, all or none, and return their positions. Durable on return.
+
+        Threads that append at the same time share a commit; a refusal concerns one of them.
+
+        Raises VersionConflictError if another writer recorded one of the versions first,
+        TrackingConflictError if the tracked position was already processed,
+        RecordOutOfRangeError if a part of a record does not fit, StoreFullError if there is no
+        room. Nothing of it is then written.
+        """
+        if not records and snapshot is None and tracking is None:
+            return []
+        self._tables.open()
+        request = Append(self._tables, records, snapshot, tracking)
+        self._environment.group.submit(request)
+        return request.positions
+
+    def head(self) -> Head:
+        """Return the last position and its digest: keep it elsewhere as an anchor."""
+        if not self._tables.open():
+            return Head(0, GENESIS_DIGEST)
+        with self._environment.read() as txn:
+            return Head(*self._tables.find_head(txn))
+
+    def stream_version(self, stream: StreamId) -> int:
+        """Return the highest version of a stream, 0 if it has none."""
+        if not self._tables.open():
+            return 0
+        with self._environment.read() as txn:
+            return highest_version(txn, self._tables, stream_key(stream)[0])
+
+    def read_stream(
+        self,
+        stream: StreamId,
+        *,
+        after: int | None = 0,
+        up_to: int | None = None,
+        limit: int | None = None,
+        reverse: bool = False,
+    ) -> list[Record]:
+        """Return records of a stream by version, those after one (None: all) and up to one."""
+        if not self._tables.open():
+            return []
+        key = stream_key(stream)[0]
+        lower = pack_version_key(key, 0 if after is None else after + 1)
+        upper = pack_version_key(key, MAX_VERSION if up_to is None else up_to)
+        with self._environment.read() as txn:
+            found = between(
+                txn.cursor(db=self._tables[self._tables.index]), lower, upper, reverse=reverse
+            )
+            positions = [position for _, position in islice(found, limit)]
+            pairs = txn.cursor(db=self._tables[self._tables.records]).getmulti(positions)
+            if len(pairs) < len(positions):
+                raise StoreCorruptError(self._environment.folder, f"records of {stream} are lost")
+            return build(txn, self._tables, pairs)
+
+    def read(
+        self,
+        *,
+        after: int = 0,
+        up_to: int | None = None,
+        limit: int | None = 1000,
+        reverse: bool = False,
+        topics: Collection[str] = (),
+    ) -> list[Record]:
+        """Return records by position, those after one and up to one; `reverse`: newest first.
+
+        With `topics` only records of these types, and `limit` counts only these.
+        """
+        if not self._tables.open():
+            return []
+        last = MAX_VERSION if up_to is None else up_to
+        if topics:
+            return self._scan(after, last, limit, reverse, topics)
+        lower, upper = pack_position(after + 1), pack_position(last)
+        with self._environment.read() as txn:
+            cursor = txn.cursor(db=self._tables[self._tables.records])
+            return build(
+                txn,
+                self._tables,
+                list(islice(between(cursor, lower, upper, reverse=reverse), limit)),
+            )
+
+    def snapshot(self, stream: StreamId, *, up_to: int | None = None) -> SnapshotRecord | None:
+        """Return the latest snapshot of a stream, or the latest not after a version."""
+        if not self._tables.open():
+            return None
+        key = stream_key(stream)[0]
+        lower = pack_version_key(key, 0)
+        upper = pack_version_key(key, MAX_VERSION if up_to is None else up_to)
+        with self._environment.read() as txn:
+            cursor = txn.cursor(db=self._tables[self._tables.snapshots])
+            for place, body in between(cursor, lower, upper, reverse=True):
+                return SnapshotRecord(stream, U64.unpack_from(place, 16)[0], body)
+        return None
+
+    def max_tracking(self, name: str) -> int | None:
+        """Return the highest position of a named log that was processed, None if none was."""
+        if not self._tables.open():
+            return None
+        with self._environment.read() as txn:
+            return self._tables.tracking.read(txn, name)
+
+    def last_transaction(self) -> int:
+        """Return a number that rises with every commit to the store, by any process."""
+        return self._environment.last_transaction()
+
+    def verify(
+        self,
+        progress: Callable[[int, int], None] | None = None,
+        *,
+        expected_head: Head | None = None,
+        contiguous: bool = False,
+    ) -> Iterator[Problem]:
+        """Yield every problem of the log, in constant memory; nothing if it is whole.
+
+        `progress` is called with the number of records checked and to check. `expected_head` is
+        a head kept elsewhere: without it, nobody can tell that a tail was cut off together with
+        its traces. With `contiguous`, a gap in the versions of a stream is a problem.
+        """
+        if self._tables.open():
+            yield from Verification(self._tables, expected_head, contiguous).run(progress)
+        elif expected_head is not None and expected_head.position:
+            yield Problem("cut-off", 0, "the log is empty")
+
+    def _scan(
+        self, after: int, last: int, limit: int | None, reverse: bool, topics: Collection[str]
+    ) -> list[Record]:
+        """Read records of some types in many short transactions."""
+        found: list[Record] = []
+        while after < last and (limit is None or len(found) < limit):
+            with self._environment.read_buffers() as txn:
+                pairs, reached = window(
+                    txn,
+                    self._tables,
+                    topics,
+                    after=after,
+                    last=last,
+                    limit=None if limit is None else limit - len(found),
+                    reverse=reverse,
+                )
+                found += build(txn, self._tables, pairs)
+            after, last = (after, reached - 1) if reverse else (reached, last)
+        return found

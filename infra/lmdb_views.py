@@ -1,0 +1,382 @@
+"""The views of a store on disk, disposable. Never touches the log, and never answers from a view
+that is damaged, of another version, or half rebuilt.
+
+The folder holds one *generation*, an LMDB environment of its own, and the file `current` that
+names it. A rebuild makes another generation beside it and then swaps the name. Processes that
+have the old one open go on with it and see the swap at their next use; its files are removed.
+"""
+# ruff: noqa: PTH  # pathlib costs 10 ms at the start of a command
+
+from __future__ import annotations
+
+import os
+from threading import Lock, get_ident
+
+from tachograph.domain.errors import StoreBusyError, StoreCorruptError, StoreNotFoundError
+from tachograph.infra.lmdb_environment import open_environment
+from tachograph.infra.lmdb_errors import translate
+from tachograph.infra.locks import FileLock
+from tachograph.infra.view_rows import TABLES, Rows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+    from typing import TypeVar
+
+    from tachograph.infra.codec import Codec
+    from tachograph.infra.lmdb_environment import Database, Environment, Reading, Transaction
+
+    T = TypeVar("T")
+
+_CURRENT = "current"
+_LOCK = "rebuild.lock"
+_PREFIX = "generation-"
+_DATA = "data.mdb"
+_TRIES = 10
+"""Swaps by other processes that one call follows before it gives up."""
+
+
+class LMDBViews:
+    """The views of a store. Satisfies the ViewStore port; may be shared by threads.
+
+    Views that are missing, damaged or of another version are replaced by empty ones at the next
+    use; whoever reads folds the log into them first.
+    """
+
+    def __init__(self, folder: str, codec: Codec) -> None:
+        self._folder = folder
+        self._codec = codec
+        self._opened: Generation | None = None
+        self._opening = Lock()
+        self._building = _BuildLock(os.path.join(folder, _LOCK))
+
+    def read(self) -> _Reading:
+        """Return a `with` block that sees all views as of one moment.
+
+        Raises StoreReadOnlyError when the folder cannot be written, StoreCorruptError from
+        inside the block when a page or row is damaged: `discard` them then.
+        """
+        return self._current().read()
+
+    def update(self, work: Callable[[Rows], T]) -> T:
+        """Run `work` in one transaction: all of it is kept, or (when it raises) nothing.
+
+        It may run again from the start when the memory map has to grow.
+        """
+        return self._current().update(work)
+
+    def rebuilding(self) -> _Building:
+        """Return a `with` block for an empty generation that becomes the current one at its end.
+
+        When the block raises, or the process ends in it, the current one stays. One process
+        rebuilds at a time; others wait here.
+        """
+        return _Building(self, publish=True)
+
+    def scratch(self) -> _Building:
+        """Return a `with` block for an empty generation that is removed at its end."""
+        return _Building(self, publish=False)
+
+    def discard(self) -> None:
+        """Throw the current generation away, unless another process has replaced it already."""
+        with self._opening:
+            name = self._opened.name if self._opened is not None else self._named()
+            self._close()
+            with self._building:
+                if name is not None and name == self._named():
+                    os.unlink(os.path.join(self._folder, _CURRENT))
+
+    def close(self) -> None:
+        """Give the files back. The next use opens them again."""
+        with self._opening:
+            self._close()
+
+    # The current generation.
+
+    def _current(self) -> Generation:
+        with self._opening:
+            for _ in range(_TRIES):
+                name = self._named()
+                if self._opened is not None and self._opened.name == name:
+                    return self._opened
+                self._close()
+                self._opened = self._open(name) if name is not None else None
+                if self._opened is not None:
+                    return self._opened
+                self._replace(name)
+            raise StoreBusyError(self._folder, "other processes keep replacing its views")
+
+    def _named(self) -> str | None:
+        """Return the name of the current generation, None when there is no readable one."""
+        try:
+            handle = os.open(os.path.join(self._folder, _CURRENT), os.O_RDONLY)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        try:
+            text = os.read(handle, 100).decode("ascii", "replace")
+        finally:
+            os.close(handle)
+        name = text.removesuffix("\n")
+        known = name.startswith(_PREFIX) and name.removeprefix(_PREFIX).isalnum()
+        return name if known else None
+
+    def _open(self, name: str) -> Generation | None:
+        """Open a generation; None when it is missing, damaged or of another version."""
+        try:
+            generation = Generation(self._folder, name, self._codec)
+        except (StoreNotFoundError, StoreCorruptError):
+            return None
+        if generation.is_current():
+            return generation
+        generation.close()
+        return None
+
+    def _close(self) -> None:
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            opened.close()
+
+    def _replace(self, name: str | None) -> None:
+        """Make an empty generation the current one, unless another process was first."""
+        try:
+            os.makedirs(self._folder, exist_ok=True)
+            with self._building:
+                if self._named() == name:
+                    self._publish(self._make(sync=True))
+        except OSError as error:
+            raise translate(error, self._folder) from error
+
+    # Making generations. The caller holds the lock.
+
+    def _make(self, *, sync: bool) -> Generation:
+        name = _PREFIX + os.urandom(8).hex()
+        generation = Generation(self._folder, name, self._codec, create=True, sync=sync)
+        generation.update(Rows.create)
+        return generation
+
+    def _publish(self, generation: Generation) -> None:
+        """Make a finished generation the current one, and remove all others."""
+        generation.flush()
+        generation.close()  # so that this process can open it with other settings
+        current = os.path.join(self._folder, _CURRENT)
+        with open(current + ".new", "w", encoding="ascii") as file:
+            file.write(generation.name + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(current + ".new", current)
+        if not self._building.nested:  # else the outer block is still using its own
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove every generation that is not the current one: old ones, and leftovers."""
+        current = self._named()
+        for name in os.listdir(self._folder):
+            if name.startswith(_PREFIX) and name != current:
+                _remove(os.path.join(self._folder, name))
+
+
+class Generation:
+    """One set of views in its own LMDB environment. Satisfies the Views port."""
+
+    __slots__ = ("_codec", "_environment", "name", "path")
+
+    def __init__(
+        self, folder: str, name: str, codec: Codec, *, create: bool = False, sync: bool = True
+    ) -> None:
+        self.name = name
+        self.path = os.path.join(folder, name)
+        self._codec = codec
+        self._environment = open_environment(self.path, create=create, sync=sync)
+        try:
+            self._environment.open_databases(*TABLES)
+        except BaseException:
+            self._environment.close()
+            raise
+
+    def read(self) -> _Reading:
+        """Return a `with` block that sees all views as of one moment."""
+        return _Reading(self._environment, self._codec)
+
+    def update(self, work: Callable[[Rows], T]) -> T:
+        """Run `work` in one transaction, see `LMDBViews.update`."""
+        environment, codec = self._environment, self._codec
+
+        def run(txn: Transaction) -> T:
+            return work(Rows(LMDBTables(txn, environment.databases), codec, environment.folder))
+
+        return environment.update(run)
+
+    def is_current(self) -> bool:
+        """Whether its content is whole and of the versions that this Tachograph makes."""
+        try:
+            with self.read() as rows:
+                return rows.is_current()
+        except StoreCorruptError:
+            return False
+
+    def flush(self) -> None:
+        """Bring everything written to the disk."""
+        handle = os.open(os.path.join(self.path, _DATA), os.O_RDWR)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    def close(self) -> None:
+        """Give the environment back."""
+        self._environment.close()
+
+
+class LMDBTables:
+    """Ordered tables in an LMDB transaction. Satisfies the Tables port."""
+
+    __slots__ = ("_databases", "_txn")
+
+    def __init__(self, txn: Transaction, databases: dict[bytes, Database]) -> None:
+        self._txn = txn
+        self._databases = databases
+
+    def get(self, table: bytes, key: bytes) -> bytes | None:
+        """Return a value, or None."""
+        return self._txn.get(key, None, self._databases[table])
+
+    def put(self, table: bytes, key: bytes, value: bytes) -> None:
+        """Set a value."""
+        self._txn.put(key, value, db=self._databases[table])
+
+    def delete(self, table: bytes, key: bytes) -> None:
+        """Remove a value, if it is there."""
+        self._txn.delete(key, db=self._databases[table])
+
+    def scan(
+        self, table: bytes, low: bytes = b"", high: bytes | None = None, *, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yield keys with `low` <= key < `high` and their values, in order."""
+        with self._txn.cursor(self._databases[table]) as cursor:
+            if reverse:
+                found = cursor.set_range(high) if high is not None else False
+                if not (cursor.prev() if found else cursor.last()):
+                    return
+                for key, value in cursor.iterprev():
+                    if key < low:
+                        return
+                    yield key, value
+            elif cursor.set_range(low):
+                for key, value in cursor.iternext():
+                    if high is not None and key >= high:
+                        return
+                    yield key, value
+
+
+class _Reading:
+    """A `with` block that sees a generation as of one moment."""
+
+    __slots__ = ("_codec", "_environment", "_transaction")
+
+    def __init__(self, environment: Environment, codec: Codec) -> None:
+        self._environment = environment
+        self._codec = codec
+        self._transaction: Reading = environment.read()
+
+    def __enter__(self) -> Rows:
+        txn = self._transaction.__enter__()
+        tables = LMDBTables(txn, self._environment.databases)
+        return Rows(tables, self._codec, self._environment.folder)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._transaction.__exit__(kind, error, trace)
+
+
+class _Building:
+    """A `with` block for a new generation, while nobody else makes one."""
+
+    __slots__ = ("_made", "_publish", "_views")
+
+    def __init__(self, views: LMDBViews, *, publish: bool) -> None:
+        self._views = views
+        self._publish = publish
+
+    def __enter__(self) -> Generation:
+        views = self._views
+        try:
+            os.makedirs(views._folder, exist_ok=True)
+            views._building.__enter__()
+        except OSError as error:
+            raise translate(error, views._folder) from error
+        try:
+            views._sweep()  # what killed processes left
+            # Nobody reads it before it is whole, so it is brought to the disk once, at its end.
+            self._made = views._make(sync=False)
+        except BaseException:
+            views._building.__exit__()
+            raise
+        return self._made
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        views = self._views
+        try:
+            if error is None and self._publish:
+                views._publish(self._made)
+            else:
+                self._made.close()
+                _remove(self._made.path)
+        except OSError as failed:
+            raise translate(failed, views._folder) from failed
+        finally:
+            views._building.__exit__()
+
+
+class _BuildLock:
+    """Held while generations are made, swapped or removed; a thread may take it twice."""
+
+    __slots__ = ("_depth", "_file", "_owner", "_path")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._owner = 0
+        self._depth = 0
+        self._file: FileLock | None = None
+
+    @property
+    def nested(self) -> bool:
+        """Whether the thread that holds it has taken it more than once."""
+        return self._depth > 1
+
+    def __enter__(self) -> None:
+        if self._owner != get_ident():
+            file = FileLock(self._path)
+            file.__enter__()
+            self._file, self._owner = file, get_ident()
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if not self._depth and self._file is not None:
+            self._owner = 0
+            self._file.__exit__(None, None, None)
+
+
+def _remove(path: str) -> None:
+    """Remove a generation; what another process keeps from being removed stays until later."""
+    doomed = path + "-removed"
+    try:
+        os.rename(path, doomed)  # so that nobody opens it while its files go one by one
+    except OSError:
+        doomed = path
+    try:
+        for name in os.listdir(doomed):
+            os.unlink(os.path.join(doomed, name))
+        os.rmdir(doomed)
+    except OSError:
+        return

@@ -1,0 +1,207 @@
+"""Leases and heartbeats: which attempts are here now. Never fails a job, never holds history.
+
+Kept without syncing: worth nothing after a reboot, when files that were not synced may be
+damaged besides. So each boot has a folder of its own, and no file of an earlier one is opened.
+"""
+# ruff: noqa: PTH  # pathlib costs 10 ms at the start of a command
+
+from __future__ import annotations
+
+import os
+from threading import Lock
+
+from tachograph.domain.errors import MalformedValueError, StoreCorruptError, StoreError
+from tachograph.domain.liveness import Lease
+from tachograph.infra import clock, processes
+from tachograph.infra.codec import Codec
+from tachograph.infra.layout import stream_key
+from tachograph.infra.lmdb_environment import open_environment
+from tachograph.infra.lmdb_files import identity
+from tachograph.infra.locks import FileLock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any, TypeVar
+
+    import lmdb
+
+    from tachograph.domain.records import StreamId
+    from tachograph.infra.lmdb_environment import Environment
+
+    T = TypeVar("T")
+    Transaction = lmdb.Transaction[bytes]
+
+MAP_SIZE = 1024 * 1024
+_NO_BOOT = "unknown-boot"
+
+
+class Presence:
+    """The leases in a store's `presence` folder. Safe between threads and processes.
+
+    Anything that is wrong with the folder is mended by making it anew, or makes beats do nothing
+    and leases be absent: presence is a hint, the log decides (G5).
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        *,
+        lease_seconds: float = 30,
+        read_only: bool = False,
+        boot_id: str | None = None,
+    ) -> None:
+        self._boot_id = processes.boot_id() if boot_id is None else boot_id
+        self._folder = folder
+        self._path = os.path.join(folder, self._boot_id or _NO_BOOT)
+        self._lease_seconds = lease_seconds
+        self._read_only = read_only
+        self._codec = Codec()
+        self._environment: Environment | None = None
+        self._is_writable = False
+        self._seen: tuple[int, int] | None = None
+        self._lock, self._pid = Lock(), os.getpid()
+
+    def beat(
+        self,
+        stream: StreamId,
+        epoch: int,
+        note: Mapping[str, Any] | None = None,
+        *,
+        lease_seconds: float | None = None,
+    ) -> None:
+        """Renew the lease of an attempt; the lease of a later one (higher epoch) stays.
+
+        The lease says itself how long it is good for, so that no reader's settings shorten it.
+        Raises UnstorableValueError for a note that has no stored form, and nothing else.
+        """
+        seconds = self._lease_seconds if lease_seconds is None else lease_seconds
+        noted = None if note is None else dict(note)
+        fields = [stream, epoch, clock.boottime_us(), clock.now_us(), seconds, noted]
+        value = self._codec.pack(fields, "note")
+        key = stream_key(stream)[0]
+
+        def renew(txn: Transaction) -> None:
+            present = self._unpack(txn.get(key))
+            if present is None or present[1].epoch <= epoch:
+                txn.put(key, value)
+
+        self._write(renew)
+
+    def lease(self, stream: StreamId) -> Lease | None:
+        """Return the last heartbeat of a run in this boot, fresh or not; None if there is none."""
+        key = stream_key(stream)[0]
+        found = self._read(lambda txn: self._unpack(txn.get(key)))
+        return found[1] if found else None
+
+    def clear(self, stream: StreamId, epoch: int | None = None) -> None:
+        """Remove the lease of a run, but not that of an attempt later than `epoch`."""
+        key = stream_key(stream)[0]
+
+        def remove(txn: Transaction) -> None:
+            present = self._unpack(txn.get(key))
+            if epoch is None or present is None or present[1].epoch <= epoch:
+                txn.delete(key)
+
+        self._write(remove)
+
+    def leases(self) -> list[tuple[StreamId, Lease]]:
+        """Return every run with a lease in this boot."""
+        values = self._read(lambda txn: [value for _, value in txn.cursor()]) or ()
+        found = (self._unpack(value) for value in values)
+        return [entry for entry in found if entry is not None]
+
+    def close(self) -> None:
+        """Close the files; a later use opens them again."""
+        with self._guard():
+            self._close()
+
+    def _unpack(self, value: bytes | None) -> tuple[StreamId, Lease] | None:
+        if value is None:
+            return None
+        try:
+            stream, epoch, boottime_us, time_us, seconds, note = self._codec.unpack(value)
+        except (MalformedValueError, TypeError, ValueError):
+            return None
+        return stream, Lease(epoch, self._boot_id, boottime_us, time_us, seconds, note)
+
+    def _write(self, work: Callable[[Transaction], None]) -> None:
+        if self._read_only:
+            return
+        for _ in range(2):
+            try:
+                self._opened(write=True).update(work)
+            except StoreCorruptError:
+                self._mend()
+            except (StoreError, OSError):
+                return  # no room, no permission, a network disk: the log will say so
+            else:
+                return
+
+    def _read(self, work: Callable[[Transaction], T]) -> T | None:
+        try:
+            environment = self._opened(write=False)
+            if not environment.locked:
+                return None  # without locks a writer may overwrite what is being read
+            with environment.read() as txn:
+                return work(txn)
+        except (StoreError, OSError):
+            return None
+
+    def _guard(self) -> Lock:
+        """Return the lock for opening; a fork may have copied it while a thread held it."""
+        if self._pid != os.getpid():
+            self._lock, self._pid = Lock(), os.getpid()
+        return self._lock
+
+    def _opened(self, *, write: bool) -> Environment:
+        """Return the open environment of the folder that is there now."""
+        with self._guard():
+            found = identity(self._path)
+            environment = self._environment
+            if environment is not None and (
+                environment.key != found  # deleted, and perhaps made anew
+                or write > self._is_writable
+            ):
+                self._close()
+            if self._environment is None:
+                self._seen = found
+                self._environment = self._open(write=write)
+                self._is_writable = write
+            return self._environment
+
+    def _open(self, *, write: bool) -> Environment:
+        is_new = write and not os.path.isdir(self._path)
+        environment = open_environment(
+            self._path, readonly=not write, create=write, map_size=MAP_SIZE, sync=False
+        )
+        if is_new:
+            self._remove_others()
+        return environment
+
+    def _close(self) -> None:
+        environment, self._environment = self._environment, None
+        if environment is not None:
+            environment.close()
+
+    def _mend(self) -> None:
+        """Put the damaged folder aside, unless another process has just done so."""
+        with self._guard():
+            self._close()
+            try:
+                with FileLock(os.path.join(self._folder, "lock")):
+                    if identity(self._path) == self._seen:
+                        aside = os.path.join(self._folder, f"damaged-{os.urandom(8).hex()}")
+                        os.rename(self._path, aside)
+                        self._remove_others()
+            except OSError:
+                return
+
+    def _remove_others(self) -> None:
+        """Remove what earlier boots left, and what was damaged."""
+        import shutil
+
+        for name in os.listdir(self._folder):
+            path = os.path.join(self._folder, name)
+            if path != self._path and os.path.isdir(path):
+                shutil.rmtree(path, ignore_errors=True)

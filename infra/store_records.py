@@ -1,0 +1,123 @@
+"""What a copy of a log needs beyond reading it: erased bodies' digests, and writing it elsewhere.
+
+Never writes over a record, and never writes one whose place or digest would be another.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from tachograph.domain.copies import CopiedRecord, CopiedTracking
+from tachograph.domain.errors import StoreBusyError
+from tachograph.domain.records import Head, NewRecord, SnapshotRecord
+from tachograph.infra.layout import ABSENT, BODY, U64, decode_text, pack_position
+from tachograph.infra.lmdb_append import Append
+from tachograph.infra.lmdb_tables import Tables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from tachograph.domain.records import Record
+    from tachograph.infra.lmdb_environment import Environment, Transaction
+
+    Progress = Callable[[int, int | None], None]
+
+_CHUNK = 500
+"""Records in memory at a time."""
+
+
+class StoreRecords:
+    """The records of a log as they are copied out of it and into it."""
+
+    def __init__(self, environment: Environment, name: str = "events") -> None:
+        self._environment = environment
+        self._tables = Tables(environment, name)
+        self._tables.open()
+
+    def copied(self, record: Record) -> CopiedRecord:
+        """Return a record with what its digest needs."""
+        if not record.absent:
+            return CopiedRecord(record)
+        with self._environment.read() as txn:
+            value = txn.get(pack_position(record.position), db=self._tables[self._tables.records])
+        return CopiedRecord(record, (value or b"")[BODY:])
+
+    def counts(self) -> dict[str, int]:
+        """Return how many records, streams, types and snapshots there are."""
+        tables = self._tables
+        if not tables.open():
+            return {"streams": 0, "types": 0, "snapshots": 0}
+        names = {"streams": tables.streams, "types": tables.types, "snapshots": tables.snapshots}
+        with self._environment.read() as txn:
+            return {what: txn.stat(db=tables[name])["entries"] for what, name in names.items()}
+
+    def trackings(self) -> list[CopiedTracking]:
+        """Return how far other logs were processed."""
+        if not self._tables.open():
+            return []
+        with self._environment.read() as txn:
+            cursor = txn.cursor(db=self._tables[self._tables.tracking.database])
+            return [
+                CopiedTracking(decode_text(value[8:]), U64.unpack_from(value)[0])
+                for _, value in cursor
+            ]
+
+    def snapshots(self) -> Iterator[SnapshotRecord]:
+        """Yield every snapshot of a stream known by a text."""
+        place = b""
+        while self._tables.open():
+            with self._environment.read() as txn:
+                cursor = txn.cursor(db=self._tables[self._tables.snapshots])
+                if not cursor.set_range(place):
+                    return
+                place, body = cursor.key() + b"\0", cursor.value()
+                stream = self._tables.find_text(txn, place[:16])
+            if stream is not None:
+                yield SnapshotRecord(stream, U64.unpack_from(place, 16)[0], body)
+
+    def restore(
+        self,
+        head: Head,
+        end: Head,
+        records: Callable[[], Iterable[CopiedRecord]],
+        trackings: Iterable[CopiedTracking] = (),
+    ) -> None:
+        """Append copies after `head` that lead to `end`, all or none. Durable on return.
+
+        `records` may be called several times, and returns all of them each time. Raises
+        StoreBusyError when the log has another head by now, VersionConflictError when a
+        version of a stream comes twice.
+        """
+        tables, folder = self._tables, self._environment.folder
+
+        def work(txn: Transaction) -> None:
+            if Head(*tables.find_head(txn)) != head:
+                raise StoreBusyError(folder, "another process writes to it")
+            source = iter(records())
+            while chunk := list(islice(source, _CHUNK)):
+                _Restore(tables, chunk).apply(txn)
+            for tracking in trackings:
+                if (tables.tracking.read(txn, tracking.name) or -1) < tracking.position:
+                    tables.tracking.put(txn, tracking.name, tracking.position)
+            if Head(*tables.find_head(txn)) != end:
+                raise StoreBusyError(folder, "the file changed while it was read")
+
+        self._environment.update(work)
+
+
+class _Restore(Append):
+    """An append of records that exist elsewhere, where some bodies may be erased."""
+
+    __slots__ = ()
+
+    def __init__(self, tables: Tables, copies: list[CopiedRecord]) -> None:
+        super().__init__(tables, [_new(copy.record) for copy in copies], None, None)
+        for packed, copy in zip(self._packed, copies, strict=True):
+            if copy.body_digest is not None:
+                packed.flags |= ABSENT
+                packed.body = packed.body_digest = copy.body_digest
+
+
+def _new(record: Record) -> NewRecord:
+    return NewRecord(record.stream, record.version, record.topic, record.time_us, record.body)

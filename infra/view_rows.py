@@ -1,0 +1,278 @@
+"""The rows of the views: which tables, keys and values they are kept in. Opens no file itself.
+
+Keys are short and of fixed kinds: positions, 16-byte digests of ids, and at most 64 bytes of an
+id. User strings never become keys, whose length LMDB limits.
+"""
+
+from __future__ import annotations
+
+import sys
+from struct import Struct
+
+from tachograph.domain.errors import MalformedValueError, StoreCorruptError
+from tachograph.domain.records import GENESIS_DIGEST
+from tachograph.infra.layout import STREAM_VERSION, U64, decode_text, encode_text, name_key
+from tachograph.projections.run_cards import card, is_open
+from tachograph.projections.views import VERSIONS, Mark
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, Protocol
+
+    from tachograph.infra.codec import Codec
+
+    class Tables(Protocol):
+        """Ordered tables of bytes, as one transaction sees them."""
+
+        def get(self, table: bytes, key: bytes) -> bytes | None:
+            """Return a value, or None."""
+
+        def put(self, table: bytes, key: bytes, value: bytes) -> None:
+            """Set a value."""
+
+        def delete(self, table: bytes, key: bytes) -> None:
+            """Remove a value, if it is there."""
+
+        def scan(
+            self, table: bytes, low: bytes = b"", high: bytes | None = None, *, reverse: bool = False
+        ) -> Iterator[tuple[bytes, bytes]]:
+            """Yield keys with `low` <= key < `high` and their values, in order."""
+
+
+META = b"meta"
+"""View name -> (version, position, digest)."""
+SUMMARIES = b"summaries"
+"""Stream key -> summary."""
+CARDS = b"cards"
+"""Position of `run.created` -> card: read backwards it is a list, newest first."""
+OPEN = b"open"
+"""Position of `run.created` of every run that nothing has ended -> nothing."""
+TOUCHED = b"touched"
+"""Position of a run's last event -> position of its first, latest time in the log so far."""
+NAMES = b"names"
+"""First 64 bytes of the id, stream key -> position of `run.created`, id."""
+TIMELINE = b"timeline"
+"""Stream key, version -> entry; version 0 -> what the projection keeps between two events."""
+TABLES = (META, SUMMARIES, CARDS, OPEN, TOUCHED, NAMES, TIMELINE)
+
+LONGEST_PREFIX = 64
+_LATEST = b"latest_us"
+_TOUCH = Struct(">Qq")
+_MOST_NAMES = 10_000
+"""Ids looked at for a prefix: a shorter prefix is ambiguous anyway."""
+
+
+class Rows:
+    """The content of all views within one transaction. Satisfies ViewReader and ViewWriter."""
+
+    __slots__ = ("_codec", "_keys", "_packer", "_place", "_tables", "_touched")
+
+    def __init__(self, tables: Tables, codec: Codec, place: str) -> None:
+        self._tables = tables
+        self._codec = codec
+        self._place = place
+        """Names the views in errors."""
+        self._packer: Any = None
+        self._keys: dict[str, bytes] = {}
+        """Stream key of each run that was asked for."""
+        self._touched: dict[str, int] = {}
+        """Stored position of the last event, of each run that was loaded."""
+
+    # How far each view is.
+
+    def create(self) -> None:
+        """Write the marks of empty views."""
+        for name in VERSIONS:
+            self.put_mark(name, Mark(0, GENESIS_DIGEST))
+
+    def is_current(self) -> bool:
+        """Whether all views are here, in the versions that this Tachograph makes."""
+        stored = {name: self._get(META, name.encode()) for name in VERSIONS}
+        return all(
+            isinstance(row, list) and len(row) == 3 and row[0] == VERSIONS[name]
+            for name, row in stored.items()
+        )
+
+    def mark(self, name: str) -> Mark:
+        """Return how far a view is."""
+        _, position, digest = self._need(META, name.encode())
+        return Mark(position, digest)
+
+    def put_mark(self, name: str, mark: Mark) -> None:
+        """Keep how far a view is, in the same transaction as its content."""
+        self._put(META, name.encode(), [VERSIONS[name], mark.position, mark.digest])
+
+    def latest_us(self) -> int:
+        """Return the latest time of any event folded so far."""
+        time_us: int = self._get(META, _LATEST) or 0
+        return time_us
+
+    def put_latest_us(self, time_us: int) -> None:
+        """Keep the latest time of any event folded so far."""
+        self._put(META, _LATEST, time_us)
+
+    # Summaries and cards.
+
+    def summary(self, run_id: str) -> dict[str, Any] | None:
+        """Return the summary of a run, or None. The caller may change what it gets."""
+        summary: dict[str, Any] | None = self._get(SUMMARIES, self._key(run_id))
+        self._touched[run_id] = summary["updated_position"] if summary else 0
+        return summary
+
+    def put_summary(self, summary: dict[str, Any]) -> None:
+        """Keep a summary, and everything cut from it."""
+        run_id = summary["id"]
+        stream = self._key(run_id)
+        created = U64.pack(summary["created_position"])
+        self._put(SUMMARIES, stream, summary)
+        self._put(CARDS, created, card(summary))
+        if is_open(summary):
+            self._tables.put(OPEN, created, b"")
+        else:
+            self._tables.delete(OPEN, created)
+        before = self._put_touched(run_id, summary)
+        if not before:
+            text = encode_text(run_id)
+            self._tables.put(NAMES, text[:LONGEST_PREFIX] + stream, created + text)
+
+    def cards(self) -> Iterator[dict[str, Any]]:
+        """Yield the cards of all runs, latest created first."""
+        for _, value in self._tables.scan(CARDS, reverse=True):
+            yield self._unpack(value)
+
+    def open_cards(self) -> Iterator[dict[str, Any]]:
+        """Yield the cards of runs that are open, latest created first."""
+        for created, _ in self._tables.scan(OPEN, reverse=True):
+            yield self._need(CARDS, created)
+
+    def touched(self) -> Iterator[tuple[int, int]]:
+        """Yield (latest_us, created_position) of all runs, latest touched first."""
+        for _, value in self._tables.scan(TOUCHED, reverse=True):
+            created, latest_us = _TOUCH.unpack(value)
+            yield latest_us, created
+
+    def card_at(self, created_position: int) -> dict[str, Any]:
+        """Return the card of the run created at a position."""
+        found: dict[str, Any] = self._need(CARDS, U64.pack(created_position))
+        return found
+
+    def ids(self, prefix: str, limit: int) -> list[tuple[int, str]]:
+        """Return (created_position, id) of runs whose id starts so, latest created first."""
+        text = encode_text(prefix)
+        low = text[:LONGEST_PREFIX]
+        found: list[tuple[int, str]] = []
+        for number, (_, value) in enumerate(self._tables.scan(NAMES, low, _after(low))):
+            if number == _MOST_NAMES:
+                break
+            if value.startswith(text, U64.size):
+                found.append((U64.unpack_from(value)[0], decode_text(value[U64.size :])))
+        return sorted(found, reverse=True)[:limit]
+
+    # Timelines.
+
+    def timeline(self, run_id: str, *, newest: int | None = None) -> list[dict[str, Any]]:
+        """Return the entries of a run in order; only the `newest` so many when given."""
+        stream = self._key(run_id)
+        low = STREAM_VERSION.pack(stream, 1)
+        entries: list[dict[str, Any]] = []
+        for _, value in self._tables.scan(TIMELINE, low, _after(stream), reverse=True):
+            if len(entries) == newest:
+                break
+            entries.append(self._unpack(value))
+        entries.reverse()
+        return entries
+
+    def timeline_state(self, run_id: str) -> dict[str, Any] | None:
+        """Return what the projection keeps of a run between two events, or None."""
+        state: dict[str, Any] | None = self._get(TIMELINE, self._entry_key(run_id, 0))
+        return state
+
+    def put_timeline_state(self, run_id: str, state: dict[str, Any]) -> None:
+        """Keep what the projection needs at the next event."""
+        self._put(TIMELINE, self._entry_key(run_id, 0), state)
+
+    def timeline_entry(self, run_id: str, version: int) -> dict[str, Any]:
+        """Return one entry. The caller may change what it gets."""
+        entry: dict[str, Any] = self._need(TIMELINE, self._entry_key(run_id, version))
+        return entry
+
+    def put_timeline_entry(self, run_id: str, version: int, entry: dict[str, Any]) -> None:
+        """Keep one entry."""
+        self._put(TIMELINE, self._entry_key(run_id, version), entry)
+
+    # All of it.
+
+    def rows(self) -> Iterator[tuple[str, bytes, bytes]]:
+        """Yield the whole content in order: table, key, bytes."""
+        for table in sorted(TABLES):
+            for key, value in self._tables.scan(table):
+                yield table.decode(), key, value
+
+    def _put_touched(self, run_id: str, summary: dict[str, Any]) -> int:
+        """Move a run to where it was touched last; return where it was before, 0 for new."""
+        if run_id not in self._touched:
+            self.summary(run_id)
+        before, now = self._touched[run_id], summary["updated_position"]
+        if before:
+            self._tables.delete(TOUCHED, U64.pack(before))
+        touch = _TOUCH.pack(summary["created_position"], summary["latest_us"])
+        self._tables.put(TOUCHED, U64.pack(now), touch)
+        self._touched[run_id] = now
+        return before
+
+    def _key(self, run_id: str) -> bytes:
+        key = self._keys.get(run_id)
+        if key is None:
+            key = self._keys[run_id] = name_key(run_id)
+        return key
+
+    def _entry_key(self, run_id: str, version: int) -> bytes:
+        return STREAM_VERSION.pack(self._key(run_id), version)
+
+    def _get(self, table: bytes, key: bytes) -> Any:
+        value = self._tables.get(table, key)
+        return None if value is None else self._unpack(value)
+
+    def _need(self, table: bytes, key: bytes) -> Any:
+        value = self._get(table, key)
+        if value is None:
+            raise StoreCorruptError(self._place, f"a row of the table {table.decode()} is missing")
+        return value
+
+    def _put(self, table: bytes, key: bytes, value: Any) -> None:
+        self._tables.put(table, key, self._pack(table, value))
+
+    def _pack(self, table: bytes, value: Any) -> bytes:
+        """Return the bytes that the codec gives, sooner where msgpack is at hand.
+
+        Rows hold plain values, so the codec's scrutiny of each part would find nothing.
+        """
+        if self._packer is None and "msgpack" in sys.modules:
+            from msgpack import Packer
+
+            self._packer = Packer(strict_types=True)
+        if self._packer is not None:
+            try:
+                packed: bytes = self._packer.pack(value)
+                return packed
+            except (TypeError, ValueError, OverflowError):
+                self._packer = None  # what it had begun is in its buffer
+        return self._codec.pack(value, table.decode())
+
+    def _unpack(self, value: bytes) -> Any:
+        try:
+            return self._codec.unpack(value)
+        except MalformedValueError as error:
+            reason = f"a row of its views cannot be read: {error}"
+            raise StoreCorruptError(self._place, reason) from error
+
+
+def _after(prefix: bytes) -> bytes | None:
+    """Return the first key after all that start with a prefix, None when there is none.
+
+    >>> _after(b"ab"), _after(b"a" + bytes([255])), _after(b"")
+    (b'ac', b'b', None)
+    """
+    kept = prefix.rstrip(b"\xff")
+    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None

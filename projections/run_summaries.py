@@ -1,0 +1,441 @@
+"""What became of each run: one summary a run, folded from its events alone. No clock, no host.
+
+A summary is a dict of plain values: times are microseconds since 1970 in UTC, and what can grow
+without end is bounded or left to the log. Whether a run is alive is not here: that is judged
+when it is read (G7).
+"""
+
+from __future__ import annotations
+
+from tachograph.projections.folding import (
+    ERASED,
+    clip,
+    handler_of,
+    keep_newest,
+    small,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
+
+    Fields = dict[str, Any]
+    Summary = dict[str, Any]
+
+    class RunSummariesView(Protocol):
+        """Where summaries are kept."""
+
+        def summary(self, run_id: str) -> Summary | None:
+            """Return the summary of a run, or None. The caller may change what it gets."""
+
+        def put_summary(self, summary: Summary) -> None:
+            """Keep a summary, and the card cut from it."""
+
+        def latest_us(self) -> int:
+            """Return the latest time of any event folded so far."""
+
+        def put_latest_us(self, time_us: int) -> None:
+            """Keep the latest time of any event folded so far."""
+
+
+NAME = "run_summaries"
+VERSION = 1
+"""Raised whenever the content changes for the same log: stored views are then rebuilt."""
+
+MOST_PHASES = 500
+MOST_ATTEMPTS = 20
+MOST_ARTIFACTS = 100
+MOST_OPEN = 100
+"""Effects, approvals and reasons for attention that are open at the same time."""
+
+
+class RunSummaries:
+    """Folds events into run summaries."""
+
+    __slots__ = ("_latest_us", "_runs", "_view")
+
+    def __init__(self, view: RunSummariesView) -> None:
+        self._view = view
+        self._runs: dict[str, Summary] = {}
+        self._latest_us = view.latest_us()
+
+    def fold(self, topic: str, fields: Fields, position: int, stream: str) -> None:
+        """Apply one event. Raises UnknownEventTypeError for an unknown `run.` topic."""
+        run = self._runs.get(stream)
+        if run is None:
+            run = self._runs[stream] = self._view.summary(stream) or new_summary(stream)
+        latest_us = self._latest_us
+        if fields["time_us"] > latest_us:
+            latest_us = self._latest_us = fields["time_us"]
+        if not run["created_position"]:
+            run["created_latest_us"] = latest_us
+        apply(run, topic, fields, position)
+        run["latest_us"] = latest_us
+
+    def flush(self) -> None:
+        """Write every run that changed to the view."""
+        for run in self._runs.values():
+            self._view.put_summary(run)
+        self._view.put_latest_us(self._latest_us)
+
+
+def new_summary(run_id: str) -> Summary:
+    """Return the summary of a run of which nothing is known yet."""
+    return {
+        "id": run_id,
+        "command": "",
+        "title": None,
+        "parent": None,
+        "fingerprint": "",
+        "inputs": None,
+        "inputs_digest": "",
+        "model_policy": None,
+        "created_us": 0,
+        "created_position": 0,
+        "created_latest_us": 0,
+        "updated_us": 0,
+        "updated_position": 0,
+        "latest_us": 0,
+        "version": 0,
+        "epoch": 0,
+        "owner": None,
+        "active_us": 0,
+        "attempt_open": False,
+        "attempts": [],
+        "phases": {},
+        "phases_omitted": 0,
+        "checkpoint": None,
+        "offset": None,
+        "progress": None,
+        "verdict": None,
+        "revision": None,
+        "outcome": None,
+        "reason_code": None,
+        "reason": None,
+        "ended": None,
+        "finished_us": None,
+        "blocked": None,
+        "attention": {},
+        "approvals": {},
+        "effects": {},
+        "artifacts": {},
+        "archived": None,
+        "counters": {},
+    }
+
+
+def apply(run: Summary, topic: str, fields: Fields, position: int) -> None:
+    """Change a summary as one event says.
+
+    `latest_us` and `created_latest_us` are left to the projection, which sees all runs.
+    Raises UnknownEventTypeError for an unknown `run.` topic.
+    """
+    handler = handler_of(_HANDLERS, topic, position)
+    time_us = fields["time_us"]
+    if not run["created_position"]:
+        run["created_position"] = position
+        run["created_us"] = time_us
+    if ERASED in fields:
+        _count(run, "erased")
+    else:
+        handler(run, fields)
+        if fields["by"][3] == run["epoch"] and run["attempts"]:
+            run["active_us"] = time_us
+            run["attempts"][-1]["events"] += 1
+    run["version"] = fields["originator_version"]
+    run["updated_us"] = time_us
+    run["updated_position"] = position
+
+
+def progress(run: Summary) -> dict[str, Any] | None:
+    """Return how far a run is, or None when it does not say.
+
+    What the run reported counts first, then the batches of its latest running (else latest)
+    phase, then its last offset checkpoint.
+    """
+    if run["progress"] is not None:
+        return dict(run["progress"])
+    batched = [phase for phase in run["phases"].values() if phase["total"] or phase["batches"]]
+    running = [phase for phase in batched if phase["status"] == "running"]
+    if batched:
+        phase = (running or batched)[-1]
+        return {"completed": phase["batches"], "total": phase["total"], "unit": "batches"}
+    return dict(run["offset"]) if run["offset"] is not None else None
+
+
+# One handler for each topic.
+
+
+def _created(run: Summary, fields: Fields) -> None:
+    run["command"] = fields["command"]
+    run["title"] = clip(fields["title"])
+    run["parent"] = fields["parent"]
+    run["fingerprint"] = fields["fingerprint"]
+    run["inputs"] = small(fields["inputs"])
+    run["inputs_digest"] = fields["inputs_digest"]
+    run["model_policy"] = small(fields["model_policy"])
+
+
+def _attempt_started(run: Summary, fields: Fields) -> None:
+    if run["attempt_open"]:
+        _end_attempt(run, "interrupted", None, run["active_us"])
+    for name in ("outcome", "reason_code", "reason", "blocked", "verdict", "finished_us"):
+        run[name] = None
+    run["epoch"] = fields["epoch"]
+    owner = run["owner"] = small(fields["owner"])
+    run["active_us"] = fields["time_us"]
+    run["attempt_open"] = True
+    attempts = run["attempts"]
+    attempts.append(
+        {
+            "epoch": fields["epoch"],
+            "owner": owner,
+            "reason": clip(fields["reason"]),
+            "started_us": fields["time_us"],
+            "ended_us": None,
+            "outcome": None,
+            "reason_code": None,
+            "events": 0,
+        }
+    )
+    del attempts[:-MOST_ATTEMPTS]
+
+
+def _end_attempt(run: Summary, outcome: str, reason_code: str | None, ended_us: int) -> None:
+    if run["attempt_open"] and run["attempts"]:
+        attempt = run["attempts"][-1]
+        attempt["ended_us"] = ended_us
+        attempt["outcome"] = outcome
+        attempt["reason_code"] = reason_code
+    run["attempt_open"] = False
+
+
+def _phase(run: Summary, name: str) -> dict[str, Any]:
+    """Return a phase, a new one when it is not known (or was dropped, being one too many)."""
+    phases = run["phases"]
+    phase: dict[str, Any] | None = phases.get(name)
+    if phase is None:
+        phase = phases[name] = {
+            "status": "running",
+            "summary": None,
+            "epoch": run["epoch"],
+            "started_us": None,
+            "finished_us": None,
+            "total": None,
+            "batches": 0,
+            "inputs": 0,
+            "parsed": 0,
+        }
+        run["phases_omitted"] += max(0, len(phases) - MOST_PHASES)
+        keep_newest(phases, MOST_PHASES)
+    return phase
+
+
+def _phase_started(run: Summary, fields: Fields) -> None:
+    phase = _phase(run, fields["phase"])
+    phase["status"] = "running"
+    phase["epoch"] = run["epoch"]
+    phase["started_us"] = phase["started_us"] or fields["time_us"]
+    phase["finished_us"] = None
+
+
+def _phase_ended(run: Summary, fields: Fields) -> None:
+    phase = _phase(run, fields["phase"])
+    phase["status"] = fields["status"]
+    phase["summary"] = clip(fields["summary"])
+    phase["finished_us"] = fields["time_us"]
+
+
+def _batches_planned(run: Summary, fields: Fields) -> None:
+    _phase(run, fields["phase"])["total"] = fields["total"]
+
+
+def _batch_completed(run: Summary, fields: Fields) -> None:
+    phase = run["phases"].get(fields["phase"]) or _phase(run, fields["phase"])
+    phase["batches"] += 1
+    phase["inputs"] += fields["inputs"] or 0
+    phase["parsed"] += fields["parsed"] or 0
+    _count(run, "batches")
+
+
+def _checkpoint_saved(run: Summary, fields: Fields) -> None:
+    _count(run, "checkpoints")
+    state = fields["state"]
+    run["checkpoint"] = {
+        "version": fields["originator_version"],
+        "phase": fields["phase"],
+        "kind": fields["kind"],
+        "time_us": fields["time_us"],
+    }
+    if fields["kind"] == "offset":
+        run["offset"] = {"completed": state["offset"], "total": state["total"], "unit": "items"}
+
+
+def _step_completed(run: Summary, _fields: Fields) -> None:
+    _count(run, "steps")
+
+
+def _progress_reported(run: Summary, fields: Fields) -> None:
+    run["progress"] = {name: fields[name] for name in ("completed", "total", "unit")}
+
+
+def _retry_scheduled(run: Summary, _fields: Fields) -> None:
+    _count(run, "retries")
+
+
+def _fallback_taken(run: Summary, _fields: Fields) -> None:
+    _count(run, "fallbacks")
+
+
+def _judged(run: Summary, fields: Fields) -> None:
+    names = ("gate", "outcome", "rule", "reason_code", "policy_version")
+    run["verdict"] = {
+        **{name: fields[name] for name in names},
+        "reason": clip(fields["reason"]),
+        "version": fields["originator_version"],
+    }
+
+
+def _artifact_recorded(run: Summary, fields: Fields) -> None:
+    _count(run, "artifacts")
+    artifacts = run["artifacts"]
+    artifacts.pop(fields["name"], None)  # so that the newest are at the end
+    artifacts[fields["name"]] = {
+        "path": fields["path"],
+        "size": fields["size"],
+        "sha256": fields["sha256"],
+        "time_us": fields["time_us"],
+    }
+    keep_newest(artifacts, MOST_ARTIFACTS)
+
+
+def _effect_intended(run: Summary, fields: Fields) -> None:
+    _count(run, "effects")
+    run["effects"][fields["key"]] = {
+        "description": clip(fields["description"]),
+        "idempotent": fields["idempotent"],
+        "epoch": run["epoch"],
+        "time_us": fields["time_us"],
+    }
+    keep_newest(run["effects"], MOST_OPEN)
+
+
+def _effect_done(run: Summary, fields: Fields) -> None:
+    run["effects"].pop(fields["key"], None)
+
+
+def _approval_requested(run: Summary, fields: Fields) -> None:
+    run["approvals"][fields["approval"]] = fields["time_us"]
+    keep_newest(run["approvals"], MOST_OPEN)
+
+
+def _approval_decided(run: Summary, fields: Fields) -> None:
+    run["approvals"].pop(fields["approval"], None)
+
+
+def _stall_detected(run: Summary, _fields: Fields) -> None:
+    _count(run, "stalls")
+
+
+def _resume_dispatched(run: Summary, _fields: Fields) -> None:
+    _count(run, "resumes")
+
+
+def _resume_returned(run: Summary, fields: Fields) -> None:
+    if not fields["progressed"]:
+        _count(run, "resumesWithoutProgress")
+
+
+def _attention_raised(run: Summary, fields: Fields) -> None:
+    run["attention"].setdefault(fields["reason"], clip(fields["detail"]))
+    keep_newest(run["attention"], MOST_OPEN)
+
+
+def _attention_cleared(run: Summary, fields: Fields) -> None:
+    run["attention"].pop(fields["reason"], None)
+
+
+def _blocked(run: Summary, fields: Fields) -> None:
+    run["blocked"] = clip(fields["reason"])
+
+
+def _finished(run: Summary, fields: Fields) -> None:
+    run["outcome"] = fields["outcome"]
+    run["reason_code"] = fields["reason_code"]
+    run["reason"] = clip(fields["reason"])
+    run["finished_us"] = fields["time_us"]
+    _end_attempt(run, fields["outcome"], fields["reason_code"], fields["time_us"])
+
+
+def _cancelled(run: Summary, fields: Fields) -> None:
+    _end(run, "cancelled", fields)
+
+
+def _expired(run: Summary, fields: Fields) -> None:
+    _end(run, "expired", fields)
+
+
+def _end(run: Summary, ended: str, fields: Fields) -> None:
+    run["ended"] = ended
+    run["reason"] = clip(fields["reason"])
+    run["finished_us"] = fields["time_us"]
+    _end_attempt(run, ended, None, fields["time_us"])
+
+
+def _noted(run: Summary, fields: Fields) -> None:
+    _count(run, f"{fields['level']}s")
+
+
+def _verdict_revised(run: Summary, fields: Fields) -> None:
+    names = ("outcome", "rule", "reason_code", "policy_version")
+    run["revision"] = {
+        **{name: fields[name] for name in names},
+        "reason": clip(fields["reason"]),
+        "version": fields["originator_version"],
+    }
+
+
+def _archived(run: Summary, fields: Fields) -> None:
+    run["archived"] = fields["location"]
+
+
+def _count(run: Summary, what: str) -> None:
+    counters = run["counters"]
+    counters[what] = counters.get(what, 0) + 1
+
+
+_HANDLERS: dict[str, Callable[[Summary, Fields], None]] = {
+    "run.created": _created,
+    "run.attempt-started": _attempt_started,
+    "run.phase-started": _phase_started,
+    "run.phase-ended": _phase_ended,
+    "run.batches-planned": _batches_planned,
+    "run.batch-completed": _batch_completed,
+    "run.checkpoint-saved": _checkpoint_saved,
+    "run.step-completed": _step_completed,
+    "run.progress-reported": _progress_reported,
+    "run.retry-scheduled": _retry_scheduled,
+    "run.fallback-taken": _fallback_taken,
+    "run.semantic-gate-judged": _judged,
+    "run.artifact-recorded": _artifact_recorded,
+    "run.effect-intended": _effect_intended,
+    "run.effect-done": _effect_done,
+    "run.approval-requested": _approval_requested,
+    "run.approval-granted": _approval_decided,
+    "run.approval-rejected": _approval_decided,
+    "run.stall-detected": _stall_detected,
+    "run.resume-dispatched": _resume_dispatched,
+    "run.resume-returned": _resume_returned,
+    "run.attention-raised": _attention_raised,
+    "run.attention-cleared": _attention_cleared,
+    "run.blocked": _blocked,
+    "run.finished": _finished,
+    "run.cancelled": _cancelled,
+    "run.expired": _expired,
+    "run.note-added": _noted,
+    "run.verdict-revised": _verdict_revised,
+    "run.archived": _archived,
+}
+TOPICS = frozenset(_HANDLERS)
+"""What this projection wants to see."""

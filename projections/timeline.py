@@ -1,0 +1,383 @@
+"""What happened in a run, in order: spans and points that a person wants to see. No clock, no host.
+
+What comes in thousands is merged: batches into their phase, checkpoints and steps into one entry
+per attempt. An entry is a dict; times are microseconds since 1970 in UTC.
+"""
+
+from __future__ import annotations
+
+from tachograph.projections.folding import ERASED, clip, handler_of, keep_newest, small
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Protocol
+
+    Fields = dict[str, Any]
+    Entry = dict[str, Any]
+
+    class TimelineView(Protocol):
+        """Where the entries of each run are kept, by the version of their first event."""
+
+        def timeline_state(self, run_id: str) -> dict[str, Any] | None:
+            """Return what the projection keeps of a run between two events, or None."""
+
+        def put_timeline_state(self, run_id: str, state: dict[str, Any]) -> None:
+            """Keep it."""
+
+        def timeline_entry(self, run_id: str, version: int) -> Entry:
+            """Return one entry. The caller may change what it gets."""
+
+        def put_timeline_entry(self, run_id: str, version: int, entry: Entry) -> None:
+            """Keep one entry."""
+
+
+NAME = "timeline"
+VERSION = 1
+"""Raised whenever the content changes for the same log: stored views are then rebuilt."""
+
+MOST_OPEN = 500
+"""Spans of one run that can be open at the same time; older ones are then left without an end."""
+_OF_ATTEMPT = ("phase:", "checkpoints:", "steps")
+"""Spans that end with their attempt."""
+
+
+class Timelines:
+    """Folds events into the timelines of their runs."""
+
+    __slots__ = ("_runs", "_view")
+
+    def __init__(self, view: TimelineView) -> None:
+        self._view = view
+        self._runs: dict[str, _Timeline] = {}
+
+    def fold(self, topic: str, fields: Fields, position: int, stream: str) -> None:
+        """Apply one event. Raises UnknownEventTypeError for an unknown `run.` topic."""
+        run = self._runs.get(stream)
+        if run is None:
+            run = self._runs[stream] = _Timeline(stream, self._view)
+        handler = handler_of(_HANDLERS, topic, position)
+        if ERASED in fields:
+            return
+        run.position = position
+        handler(run, fields)
+        if fields["by"][3] == run.epoch:
+            run.active_us = fields["time_us"]
+
+    def flush(self) -> None:
+        """Write every timeline that changed to the view."""
+        for run in self._runs.values():
+            run.write()
+
+
+class _Timeline:
+    """The timeline of one run while events are folded: its open spans and what changed."""
+
+    __slots__ = ("active_us", "changed", "epoch", "open", "position", "run_id", "view")
+
+    def __init__(self, run_id: str, view: TimelineView) -> None:
+        self.run_id = run_id
+        self.view = view
+        state = view.timeline_state(run_id) or {}
+        self.epoch: int = state.get("epoch", 0)
+        self.active_us: int = state.get("active_us", 0)
+        self.open: dict[str, int] = state.get("open", {})
+        """Version of the entry of each open span."""
+        self.changed: dict[int, Entry] = {}
+        """Entries by version."""
+        self.position = 0
+        """Of the event that is folded now."""
+
+    def write(self) -> None:
+        """Write what changed to the view."""
+        for version, entry in self.changed.items():
+            self.view.put_timeline_entry(self.run_id, version, entry)
+        state = {"epoch": self.epoch, "active_us": self.active_us, "open": self.open}
+        self.view.put_timeline_state(self.run_id, state)
+
+    def add(self, kind: str, fields: Fields, **details: Any) -> Entry:
+        """Add a point."""
+        version = fields["originator_version"]
+        entry = self.changed[version] = {
+            "kind": kind,
+            "version": version,
+            "position": self.position,
+            "epoch": self.epoch,
+            "time_us": fields["time_us"],
+            **details,
+        }
+        return entry
+
+    def begin(self, kind: str, slot: str, fields: Fields, **details: Any) -> Entry:
+        """Add a span that has no end yet; `slot` is how its end will find it."""
+        self.open.pop(slot, None)  # so that the newest are at the end
+        self.open[slot] = fields["originator_version"]
+        keep_newest(self.open, MOST_OPEN)
+        return self.add(kind, fields, ended_us=None, **details)
+
+    def find(self, slot: str) -> Entry | None:
+        """Return the open span of a slot, to be changed; None when there is none."""
+        version = self.open.get(slot)
+        if version is None:
+            return None
+        entry = self.changed.get(version)
+        if entry is None:
+            entry = self.changed[version] = self.view.timeline_entry(self.run_id, version)
+        return entry
+
+    def end(self, slot: str, ended_us: int, **details: Any) -> None:
+        """End the open span of a slot, if there is one."""
+        entry = self.find(slot)
+        if entry is not None:
+            entry["ended_us"] = ended_us
+            entry.update(details)
+            del self.open[slot]
+
+    def merge(self, kind: str, slot: str, fields: Fields, **details: Any) -> None:
+        """Count an event into the open span of a slot."""
+        entry = self.find(slot) or self.begin(kind, slot, fields, count=0, **details)
+        entry["count"] += 1
+        entry["ended_us"] = fields["time_us"]
+
+    def end_attempt(self, ended_us: int, outcome: str, reason_code: str | None = None) -> None:
+        """End the attempt, and the spans that cannot outlive it."""
+        self.end("attempt", ended_us, outcome=outcome, reason_code=reason_code)
+        for slot in [slot for slot in self.open if slot.startswith(_OF_ATTEMPT)]:
+            if slot.startswith("phase:"):
+                self.end(slot, ended_us, status="interrupted")
+            else:
+                del self.open[slot]
+
+
+# One handler for each topic.
+
+
+def _created(run: _Timeline, fields: Fields) -> None:
+    run.add("created", fields, command=fields["command"], title=clip(fields["title"]))
+
+
+def _attempt_started(run: _Timeline, fields: Fields) -> None:
+    run.end_attempt(run.active_us, "interrupted")
+    run.epoch = fields["epoch"]
+    run.active_us = fields["time_us"]
+    run.begin(
+        "attempt",
+        "attempt",
+        fields,
+        owner=small(fields["owner"]),
+        reason=clip(fields["reason"]),
+        outcome=None,
+        reason_code=None,
+    )
+
+
+def _phase_started(run: _Timeline, fields: Fields) -> None:
+    _begin_phase(run, fields)
+
+
+def _begin_phase(run: _Timeline, fields: Fields) -> Entry:
+    return run.begin(
+        "phase",
+        f"phase:{fields['phase']}",
+        fields,
+        phase=fields["phase"],
+        status="running",
+        summary=None,
+        batches=0,
+        total=None,
+        inputs=0,
+        parsed=0,
+    )
+
+
+def _phase_ended(run: _Timeline, fields: Fields) -> None:
+    slot = f"phase:{fields['phase']}"
+    run.end(slot, fields["time_us"], status=fields["status"], summary=clip(fields["summary"]))
+
+
+def _batches_planned(run: _Timeline, fields: Fields) -> None:
+    phase = run.find(f"phase:{fields['phase']}") or _begin_phase(run, fields)
+    phase["total"] = fields["total"]
+
+
+def _batch_completed(run: _Timeline, fields: Fields) -> None:
+    phase = run.find(f"phase:{fields['phase']}") or _begin_phase(run, fields)
+    phase["batches"] += 1
+    phase["inputs"] += fields["inputs"] or 0
+    phase["parsed"] += fields["parsed"] or 0
+
+
+def _checkpoint_saved(run: _Timeline, fields: Fields) -> None:
+    run.merge("checkpoints", f"checkpoints:{fields['phase']}", fields, phase=fields["phase"])
+
+
+def _step_completed(run: _Timeline, fields: Fields) -> None:
+    run.merge("steps", "steps", fields)
+
+
+def _retry_scheduled(run: _Timeline, fields: Fields) -> None:
+    run.add(
+        "retry",
+        fields,
+        retried=fields["kind"],
+        attempt=fields["attempt"],
+        delay_seconds=fields["delay_seconds"],
+        error=clip(fields["error"]),
+        model=fields["model"],
+    )
+
+
+def _fallback_taken(run: _Timeline, fields: Fields) -> None:
+    run.add(
+        "fallback",
+        fields,
+        source=clip(fields["source"]),
+        target=clip(fields["target"]),
+        reason=clip(fields["reason"]),
+    )
+
+
+def _judged(run: _Timeline, fields: Fields) -> None:
+    names = ("gate", "outcome", "rule", "reason_code", "policy_version")
+    details = {name: fields[name] for name in names}
+    run.add("gate", fields, reason=clip(fields["reason"]), **details)
+
+
+def _artifact_recorded(run: _Timeline, fields: Fields) -> None:
+    names = ("name", "path", "size", "sha256")
+    run.add("artifact", fields, **{name: fields[name] for name in names})
+
+
+def _effect_intended(run: _Timeline, fields: Fields) -> None:
+    run.begin(
+        "effect",
+        f"effect:{fields['key']}",
+        fields,
+        key=fields["key"],
+        description=clip(fields["description"]),
+        idempotent=fields["idempotent"],
+        status="intended",
+        reason=None,
+    )
+
+
+def _effect_done(run: _Timeline, fields: Fields) -> None:
+    slot = f"effect:{fields['key']}"
+    run.end(slot, fields["time_us"], status="done", reason=clip(fields["reason"]))
+
+
+def _approval_requested(run: _Timeline, fields: Fields) -> None:
+    slot = f"approval:{fields['approval']}"
+    details = {"approval": fields["approval"], "subject": small(fields["subject"])}
+    run.begin("approval", slot, fields, status="requested", reason=None, **details)
+
+
+def _approval_granted(run: _Timeline, fields: Fields) -> None:
+    slot = f"approval:{fields['approval']}"
+    run.end(slot, fields["time_us"], status="granted", reason=clip(fields["reason"]))
+
+
+def _approval_rejected(run: _Timeline, fields: Fields) -> None:
+    slot = f"approval:{fields['approval']}"
+    run.end(slot, fields["time_us"], status="rejected", reason=clip(fields["reason"]))
+
+
+def _stall_detected(run: _Timeline, fields: Fields) -> None:
+    run.add("stall", fields, evidence=small(fields["evidence"]))
+
+
+def _resume_dispatched(run: _Timeline, fields: Fields) -> None:
+    details = {"adapter": fields["adapter"], "from_version": fields["from_version"]}
+    run.begin("resume", "resume", fields, progressed=None, **details)
+
+
+def _resume_returned(run: _Timeline, fields: Fields) -> None:
+    run.end("resume", fields["time_us"], progressed=fields["progressed"])
+
+
+def _attention_raised(run: _Timeline, fields: Fields) -> None:
+    slot = f"attention:{fields['reason']}"
+    if slot not in run.open:
+        details = {"reason": clip(fields["reason"]), "detail": clip(fields["detail"])}
+        run.begin("attention", slot, fields, **details)
+
+
+def _attention_cleared(run: _Timeline, fields: Fields) -> None:
+    run.end(f"attention:{fields['reason']}", fields["time_us"])
+
+
+def _blocked(run: _Timeline, fields: Fields) -> None:
+    run.add("blocked", fields, reason=clip(fields["reason"]))
+
+
+def _finished(run: _Timeline, fields: Fields) -> None:
+    _end(run, fields, fields["outcome"], fields["reason_code"])
+
+
+def _cancelled(run: _Timeline, fields: Fields) -> None:
+    _end(run, fields, "cancelled", None)
+
+
+def _expired(run: _Timeline, fields: Fields) -> None:
+    _end(run, fields, "expired", None)
+
+
+def _end(run: _Timeline, fields: Fields, outcome: str, reason_code: str | None) -> None:
+    run.end_attempt(fields["time_us"], outcome, reason_code)
+    details = {"outcome": outcome, "reason_code": reason_code}
+    run.add("end", fields, reason=clip(fields["reason"]), **details)
+
+
+def _noted(run: _Timeline, fields: Fields) -> None:
+    details = {"level": fields["level"], "source": fields["source"]}
+    run.add("note", fields, text=clip(fields["text"]), **details)
+
+
+def _verdict_revised(run: _Timeline, fields: Fields) -> None:
+    names = ("outcome", "rule", "reason_code", "policy_version")
+    details = {name: fields[name] for name in names}
+    run.add("revision", fields, reason=clip(fields["reason"]), **details)
+
+
+def _archived(run: _Timeline, fields: Fields) -> None:
+    run.add("archived", fields, location=fields["location"])
+
+
+def _nothing(_run: _Timeline, _fields: Fields) -> None:
+    """Show nothing: there are too many of them, and the summary has the last one."""
+
+
+_HANDLERS: dict[str, Callable[[_Timeline, Fields], None]] = {
+    "run.created": _created,
+    "run.attempt-started": _attempt_started,
+    "run.phase-started": _phase_started,
+    "run.phase-ended": _phase_ended,
+    "run.batches-planned": _batches_planned,
+    "run.batch-completed": _batch_completed,
+    "run.checkpoint-saved": _checkpoint_saved,
+    "run.step-completed": _step_completed,
+    "run.progress-reported": _nothing,
+    "run.retry-scheduled": _retry_scheduled,
+    "run.fallback-taken": _fallback_taken,
+    "run.semantic-gate-judged": _judged,
+    "run.artifact-recorded": _artifact_recorded,
+    "run.effect-intended": _effect_intended,
+    "run.effect-done": _effect_done,
+    "run.approval-requested": _approval_requested,
+    "run.approval-granted": _approval_granted,
+    "run.approval-rejected": _approval_rejected,
+    "run.stall-detected": _stall_detected,
+    "run.resume-dispatched": _resume_dispatched,
+    "run.resume-returned": _resume_returned,
+    "run.attention-raised": _attention_raised,
+    "run.attention-cleared": _attention_cleared,
+    "run.blocked": _blocked,
+    "run.finished": _finished,
+    "run.cancelled": _cancelled,
+    "run.expired": _expired,
+    "run.note-added": _noted,
+    "run.verdict-revised": _verdict_revised,
+    "run.archived": _archived,
+}
+TOPICS = frozenset(_HANDLERS)
+"""What this projection wants to see."""

@@ -1,0 +1,109 @@
+"""Which projections there are, and what a place for their views must offer. No I/O.
+
+The ports here are an inner seam of Tachograph and may change in any release.
+"""
+
+from __future__ import annotations
+
+from tachograph.projections import run_cards, run_summaries, timeline
+from tachograph.projections.run_summaries import RunSummaries
+from tachograph.projections.timeline import Timelines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
+    from typing import Any, Protocol, TypeVar
+
+    from tachograph.projections.folding import Projection
+    from tachograph.projections.run_cards import RunCardsView
+    from tachograph.projections.run_summaries import RunSummariesView
+    from tachograph.projections.timeline import TimelineView
+
+    T = TypeVar("T")
+
+    class ViewReader(RunCardsView, Protocol):
+        """The content of all views as of one moment."""
+
+        def summary(self, run_id: str) -> dict[str, Any] | None:
+            """Return the summary of a run, or None. The caller may change what it gets."""
+
+        def timeline(self, run_id: str, *, newest: int | None = None) -> list[dict[str, Any]]:
+            """Return the entries of a run in order; only the `newest` so many when given."""
+
+        def mark(self, name: str) -> Mark:
+            """Return how far a view is."""
+
+        def rows(self) -> Iterator[tuple[str, bytes, bytes]]:
+            """Yield the whole content in order: table, key, bytes."""
+
+    class ViewWriter(ViewReader, RunSummariesView, TimelineView, Protocol):
+        """The content of all views within one transaction that changes them."""
+
+        def put_mark(self, name: str, mark: Mark) -> None:
+            """Keep how far a view is, in the same transaction as its content."""
+
+    class Views(Protocol):
+        """A place for the views."""
+
+        def read(self) -> AbstractContextManager[ViewReader]:
+            """Return a `with` block that sees all views as of one moment."""
+
+        def update(self, work: Callable[[ViewWriter], T]) -> T:
+            """Run `work` in one transaction: all of it is kept, or (when it raises) nothing.
+
+            It may run again from the start when room has to be made.
+            """
+
+    class ViewStore(Views, Protocol):
+        """Views that can be built anew beside the ones in use."""
+
+        def rebuilding(self) -> AbstractContextManager[Views]:
+            """Return a `with` block for an empty place that replaces this one at its end.
+
+            When the block raises, or the process ends in it, everything stays as it was.
+            """
+
+        def scratch(self) -> AbstractContextManager[Views]:
+            """Return a `with` block for an empty place that is thrown away at its end."""
+
+        def discard(self) -> None:
+            """Throw the content away: it is damaged, or of another log. The next use is empty."""
+
+
+VERSIONS = {
+    # Cards are cut from summaries, in the same transaction: they are one view to the outside.
+    run_summaries.NAME: f"{run_summaries.VERSION}.{run_cards.VERSION}",
+    timeline.NAME: f"{timeline.VERSION}",
+}
+"""Every view by its name, with the version of its content."""
+
+PROJECTIONS: dict[str, Callable[[Any], Projection]] = {
+    run_summaries.NAME: RunSummaries,
+    timeline.NAME: Timelines,
+}
+"""What folds events into each view, given the view."""
+
+
+class Mark:
+    """How far a view is: the position of the last event folded, and that event's digest.
+
+    The digest tells whether the log is still the one that the view was made from.
+    """
+
+    __slots__ = ("digest", "position")
+
+    def __init__(self, position: int, digest: bytes) -> None:
+        self.position = position
+        self.digest = digest
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mark):
+            return NotImplemented
+        return (self.position, self.digest) == (other.position, other.digest)
+
+    def __hash__(self) -> int:
+        return hash((self.position, self.digest))
+
+    def __repr__(self) -> str:
+        return f"Mark({self.position}, {self.digest!r})"

@@ -1,0 +1,33 @@
+"""Tachograph: an event-sourced flight recorder for long-running jobs.
+
+What a job needs is here: `record` starts or resumes a run, `step` records a function's result,
+`current` returns the recording that the calling code runs under. Every error is in `errors`.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tachograph.api import record as record
+    from tachograph.contexts import current as current
+    from tachograph.domain import errors as errors
+    from tachograph.steps import step as step
+
+__all__ = ["current", "errors", "record", "step"]
+
+_HOMES = {
+    "record": "tachograph.api",
+    "current": "tachograph.contexts",
+    "step": "tachograph.steps",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import what is asked for: `import tachograph` alone costs nothing, commands rely on it."""
+    from importlib import import_module
+
+    if name == "errors":
+        return import_module("tachograph.domain.errors")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'tachograph' has no attribute {name!r}")

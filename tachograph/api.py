@@ -1,0 +1,78 @@
+"""The public entry of the Python API: find the store, build what a recording needs."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from typing import TYPE_CHECKING, Any
+
+from tachograph.bootstrap import open_store
+from tachograph.recording import Recording
+from tachograph.starting import Start
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from tachograph.bootstrap import Services
+    from tachograph.session import Session
+
+_open: dict[str | None, Services] = {}
+_lock = threading.Lock()
+
+
+def record(
+    command: str,
+    inputs: Mapping[str, Any] | None = None,
+    *,
+    run_id: str | None = None,
+    title: str | None = None,
+    parent: str | None = None,
+    model_policy: Mapping[str, Any] | None = None,
+    store: str | os.PathLike[str] | None = None,
+    takeover: str | None = None,
+    log_warnings: bool = True,
+) -> Recording:
+    """Return a recording of a run of `command` over `inputs`, for a `with` block.
+
+    The block starts a new run, or resumes the unfinished run of the same command and inputs at
+    its last checkpoint. `run_id` gives the run an id of your own. `store` names the store's
+    folder; otherwise TACHO_STORE, the nearest `.tachograph` folder upwards, or the user's own
+    store is used, and made where it is missing. `takeover` is the reason why a live owner is to
+    be robbed. With `log_warnings` what the job logs at WARNING and above is noted in the run.
+
+    Entering the block raises RunOwnedError while another live process owns the run,
+    InputsChangedError when `run_id` was used for other inputs, and the errors of the store.
+    """
+    where = None if store is None else str(store)
+    want = Start(
+        command,
+        inputs,
+        run_id=run_id,
+        title=title,
+        parent=parent,
+        model_policy=model_policy,
+        takeover_reason=takeover,
+    )
+
+    def start() -> Session:
+        services = _services(where)
+        return services.starter.start(want, services.owner())
+
+    return Recording(start, lambda: _services(where).settings.heartbeat_seconds, log_warnings)
+
+
+def _services(store: str | None) -> Services:
+    """Return the process's services for a store: one environment serves all its recordings."""
+    with _lock:
+        services = _open.get(store)
+        if services is None:
+            services = _open[store] = open_store(store, create=True)
+            if len(_open) == 1:
+                atexit.register(_close_all)
+        return services
+
+
+def _close_all() -> None:
+    while _open:
+        _open.popitem()[1].close()

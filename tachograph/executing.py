@@ -1,0 +1,247 @@
+"""Wrap any command as a run or as an effect, and say truthfully what came of it (G12).
+
+Knows how commands end, not how they are run: that comes in as a function.
+"""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tachograph.domain import errors, outcome
+from tachograph.domain.gate import Facts
+from tachograph.measuring import measure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+    from tachograph.domain.ended import Ended
+    from tachograph.domain.event import Cause
+    from tachograph.domain.run import Run
+    from tachograph.session import Session
+
+PHASE = "exec"
+EFFECT_OUTPUT_BYTES = 1 << 20
+"""Output of an effect that is kept, to be printed again on a resume."""
+
+
+class Expected:
+    """Files that a command is to make: each must exist, not be empty, and be newly written.
+
+    Newly written means other than it was when this object was made; clocks decide nothing.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self._before = {path: _trace(path) for path in paths}
+
+    def __len__(self) -> int:
+        return len(self._before)
+
+    def missing(self) -> dict[str, str]:
+        """Return what is wrong with each file that is not as expected."""
+        found: dict[str, str] = {}
+        for path, before in self._before.items():
+            now = _trace(path)
+            if now is None:
+                found[path] = "was not made"
+            elif not now[0]:
+                found[path] = "is empty"
+            elif now == before:
+                found[path] = "was not written anew"
+        return found
+
+    def made(self) -> dict[str, tuple[int, str]]:
+        """Return size and SHA-256 of the files that are as expected."""
+        missing = self.missing()
+        return {path: measure(Path(path)) for path in self._before if path not in missing}
+
+
+def _trace(path: str) -> tuple[int, int, int] | None:
+    """Return what changes when a file is written; None when there is none."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ino
+
+
+class Verdict:
+    """What came of a wrapped command: the outcome, why, and the files that are missing."""
+
+    __slots__ = ("missing", "outcome", "reason", "reason_code")
+
+    def __init__(
+        self,
+        result: str,
+        reason: str | None,
+        reason_code: str | None,
+        missing: Mapping[str, str],
+    ) -> None:
+        self.outcome = result
+        self.reason = reason
+        self.reason_code = reason_code
+        self.missing = missing
+
+
+def conclude(
+    session: Session, ended: Ended, expected: Expected, success_codes: Sequence[int] = (0,)
+) -> Verdict:
+    """Record how the wrapped command ended and end the attempt, all or nothing.
+
+    An exit code that means success is judged by the gate: by the expected files where there
+    are any, else by what the command itself recorded. A command that ended the attempt itself
+    has the last word. Raises FencedError when another attempt owns the run by now.
+    """
+    run = session.reload()
+    missing = expected.missing()
+    if run.epoch == session.epoch and not run.attempt_open:
+        return Verdict(run.outcome or run.ended or "", run.reason, run.reason_code, missing)
+    made = expected.made()
+    result = session.payloads.store(ending(ended), "result")
+
+    def record(run: Run, why: Cause, result_of_run: tuple[str, str, str] | None) -> None:
+        run.complete_step(why, f"{PHASE}:{session.epoch}", result)
+        for path, (size, sha256) in made.items():
+            absolute = str(Path(path).absolute())
+            run.record_artifact(why, path, path=absolute, size=size, sha256=sha256)
+        if result_of_run is not None:
+            how, reason, code = result_of_run
+            run.finish(why, how, reason=reason, reason_code=code)
+            return
+        run.end_phase(why, PHASE, summary=described(ended))
+        if len(expected):
+            run.judge(why, Facts(inputs=len(expected), outputs=len(made)))
+        run.finish(why)
+
+    bad = bad_ending(ended, success_codes)
+    try:
+        session.execute(lambda run, why: record(run, why, bad))
+    except (errors.PhasesOpenError, errors.BatchesOpenError) as refusal:
+        left = (outcome.PARTIAL, str(refusal), "phases_open")
+        session.execute(lambda run, why: record(run, why, left))
+    run = session.run
+    return Verdict(run.outcome or "", run.reason, run.reason_code, missing)
+
+
+def bad_ending(ended: Ended, success_codes: Sequence[int]) -> tuple[str, str, str] | None:
+    """Return outcome, reason and code of a command that did not end well, None of one that did.
+
+    One that ended on a signal that it was asked to end by is `partial`: it was interrupted.
+    """
+    if ended.timed_out:
+        return outcome.FAILED, f"stopped at its time limit, {described(ended)}", "timeout"
+    if ended.exit_code in success_codes:
+        return None
+    if _interrupted(ended):
+        return outcome.PARTIAL, f"interrupted, {described(ended)}", "interrupted"
+    code = "exit_code" if ended.signal is None else "killed"
+    return outcome.FAILED, described(ended), code
+
+
+def _interrupted(ended: Ended) -> bool:
+    number = ended.shell_code - 128
+    if number == signal.SIGINT:
+        return True
+    return any(number == getattr(signal, name) for name in ended.asked)
+
+
+def described(ended: Ended) -> str:
+    """Return how a command ended, in words: `exit code 3`, `killed by SIGKILL`."""
+    if ended.exit_code is not None:
+        return f"exit code {ended.exit_code}"
+    return f"killed by {_signal_name(ended.signal or 0)}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # real-time signals have no names
+        return f"signal {number}"
+
+
+def ending(ended: Ended) -> dict[str, Any]:
+    """Return how a command ended as plain values to record."""
+    return {
+        "exit_code": ended.exit_code,
+        "signal": None if ended.signal is None else _signal_name(ended.signal),
+        "seconds": round(ended.seconds, 3),
+        "timed_out": ended.timed_out,
+        "output": as_text(ended.output),
+        "output_bytes": ended.output_bytes,
+    }
+
+
+def as_text(data: bytes) -> str | bytes:
+    r"""Return bytes as text where they are text; a character that the cut split is left out.
+
+    >>> as_text("ü".encode()[1:] + b"ber"), as_text(b"\xff\xfe")
+    ('ber', b'\xff\xfe')
+    """
+    for cut in range(min(4, len(data) + 1)):
+        if cut and not 0x80 <= data[cut - 1] < 0xC0:  # only a continuation byte can be cut off
+            break
+        try:
+            return data[cut:].decode()
+        except UnicodeDecodeError:
+            continue
+    return data
+
+
+class EffectResult:
+    """What an effect printed and returned; `repeated` says that it was not run again."""
+
+    __slots__ = ("complete", "exit_code", "output", "repeated")
+
+    def __init__(self, exit_code: int, output: bytes, *, complete: bool, repeated: bool) -> None:
+        self.exit_code = exit_code
+        self.output = output
+        self.complete = complete
+        self.repeated = repeated
+
+
+def recorded_effect(session: Session, key: str) -> EffectResult | None:
+    """Return what a finished effect printed; None when it is not finished.
+
+    An effect whose result was recorded by hand printed that result.
+    """
+    known = session.run.effects.get(key)
+    if known is None or known["status"] != "done":
+        return None
+    result = session.recorded_result(known["version"])
+    if not isinstance(result, dict) or "output_bytes" not in result:
+        text = "" if result is None else str(result)
+        return EffectResult(0, text.encode(), complete=True, repeated=True)
+    output = result["output"]
+    data = output.encode("utf-8", "surrogateescape") if isinstance(output, str) else output
+    complete = result["output_bytes"] <= EFFECT_OUTPUT_BYTES
+    return EffectResult(result["exit_code"], data, complete=complete, repeated=True)
+
+
+def perform_effect(
+    session: Session,
+    key: str,
+    run_child: Callable[..., Ended],
+    *,
+    idempotent: bool = False,
+    description: str | None = None,
+    retry_reason: str | None = None,
+) -> EffectResult:
+    """Run a command as an effect: at most once (G10), its output recorded.
+
+    A command that does not end with 0 leaves the effect in doubt, as an exception does in
+    Python: what it had done by then, nobody knows. `run_child` runs it, given `tail_bytes` and
+    `capture_stderr`. Raises EffectInDoubtError, and OSError when it cannot be run at all.
+    """
+    recorded = recorded_effect(session, key)
+    if recorded is not None:
+        return recorded
+    session.intend_effect(
+        key, idempotent=idempotent, description=description, retry_reason=retry_reason
+    )
+    ended = run_child(tail_bytes=EFFECT_OUTPUT_BYTES, capture_stderr=False)
+    if ended.exit_code == 0:
+        session.complete_effect(key, ending(ended))
+    complete = ended.output_bytes <= EFFECT_OUTPUT_BYTES
+    return EffectResult(ended.shell_code, ended.output, complete=complete, repeated=False)

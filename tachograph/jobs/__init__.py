@@ -1,0 +1,1 @@
+"""Jobs that come with Tachograph, written against its public API."""

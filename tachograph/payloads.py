@@ -1,0 +1,61 @@
+"""Large values go to the blob store before the event that refers to them is recorded."""
+
+from __future__ import annotations
+
+from tachograph.domain.blobref import BlobRef
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tachograph.ports import Blobs, Codec, Redactor
+
+INLINE_BYTES = 16 * 1024
+"""Packed values up to this size stay in their event."""
+
+_SMALL = (type(None), bool, int, float)
+
+
+class Payloads:
+    """Stores values inline or as blobs, and loads them back."""
+
+    def __init__(
+        self,
+        codec: Codec,
+        blobs: Blobs,
+        *,
+        redactor: Redactor | None = None,
+        inline_bytes: int = INLINE_BYTES,
+    ) -> None:
+        self._codec = codec
+        self._blobs = blobs
+        self._redactor = redactor
+        self._inline_bytes = inline_bytes
+
+    def store(self, value: Any, root: str) -> Any:
+        """Return what an event may hold: the value itself, or a reference to its durable blob.
+
+        Raises UnstorableValueError, naming the place below `root`, before anything is written.
+        """
+        if isinstance(value, _SMALL):
+            return value
+        data = self._codec.pack(value, root)
+        if len(data) <= self._inline_bytes:
+            return value
+        if self._redactor is not None and self._redactor.touches(data):
+            data = self._codec.pack(self._redactor.redact(value), root)
+        return self._blobs.put(data)
+
+    def load(self, stored: Any) -> Any:
+        """Return the value that `store` was given. Raises BlobMissingError."""
+        if isinstance(stored, BlobRef):
+            return self._codec.unpack(self._blobs.get(stored))
+        return stored
+
+    def digest(self, value: Any, root: str) -> str:
+        """Return the BLAKE2b-128 of a value's packed form, in hex: what "the same" means."""
+        try:
+            from _blake2 import blake2b
+        except ImportError:  # another interpreter than CPython
+            from hashlib import blake2b
+        return blake2b(self._codec.pack(value, root), digest_size=16).hexdigest()

@@ -1,0 +1,279 @@
+"""What a Python job works with: a recording, its phases, steps and effects.
+
+It holds no rule: every call goes through a `Session`, as every shell command does. The same
+objects serve threads and asyncio (`async with`, `async for`); there is no second implementation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from operator import itemgetter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tachograph.contexts import Context, _current
+from tachograph.domain import errors
+from tachograph.domain.gate import Facts
+from tachograph.keeping import Heartbeat, WarningNotes
+from tachograph.measuring import describe, measure
+from tachograph.phases import PhaseRecording
+from tachograph.steps import step_key
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable
+    from contextvars import Token
+
+    from tachograph.domain.run import Run
+    from tachograph.session import Session
+
+T = TypeVar("T")
+
+
+class Recording(Context):
+    """One attempt at a run, from Python. Made by `tachograph.record`.
+
+    Leaving the block without an exception finishes the run with the gate's verdict (see
+    `judge`); an exception ends the attempt as `failed`, Ctrl-C and `sys.exit` as `partial`.
+    Both can be resumed: start the same command with the same inputs again.
+    """
+
+    def __init__(
+        self,
+        start: Callable[[], Session],
+        heartbeat_seconds: Callable[[], float],
+        log_warnings: bool = True,
+    ) -> None:
+        self._start = start
+        self._session: Session | None = None
+        self._heartbeat_seconds = heartbeat_seconds
+        self._log_warnings = log_warnings
+        self._keepers: list[Heartbeat | WarningNotes] = []
+        self._token: Token[Recording | None] | None = None
+
+    # What the run is.
+
+    @property
+    def session(self) -> Session:
+        """The session underneath. Raises RuntimeError outside the `with` block."""
+        if self._session is None:
+            raise RuntimeError("use `with tachograph.record(...) as run:` to start the run first")
+        return self._session
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.session.run_id
+
+    @property
+    def epoch(self) -> int:
+        """The number of this attempt, from 1."""
+        return self.session.epoch
+
+    @property
+    def resumed(self) -> bool:
+        """Whether an earlier attempt recorded something of this run."""
+        return self.epoch > 1
+
+    @property
+    def state(self) -> Run:
+        """The run's state as this attempt last saw it. Read it, do not change it."""
+        return self.session.run
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        """The inputs as they were recorded when the run was created."""
+        loaded: dict[str, Any] = self.session.payloads.load(self.state.inputs)
+        return loaded
+
+    @property
+    def checkpoint(self) -> Any:
+        """The state of the last saved checkpoint, None when there is none."""
+        saved = self.state.checkpoint
+        return None if saved is None else self.session.payloads.load(saved["state"])
+
+    # What the job does.
+
+    def phase(self, name: str, *, safe_to_retry: bool = True) -> PhaseRecording:
+        """Return a phase for a `with` block.
+
+        A phase that an earlier attempt ended stays ended: its `completed` is true and the block
+        records nothing new. One that was cut off is taken up again.
+        """
+        return PhaseRecording(self, name, safe_to_retry=safe_to_retry)
+
+    def save_checkpoint(self, state: Any, *, phase: str | None = None) -> None:
+        """Record a free-form state to go on from. Durable on return."""
+        self.session.save_checkpoint(state, phase=phase)
+
+    def save_offset(
+        self, offset: int, total: int, *, phase: str | None = None, **counters: int
+    ) -> None:
+        """Record that `offset` of `total` units are done, with counters of your own."""
+        state = {"offset": offset, "total": total, **counters}
+        self.session.save_checkpoint(state, kind="offset", phase=phase)
+
+    def step(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """Call a function once per run: a resume returns the recorded result instead.
+
+        The step is known by the function's name and its arguments. Raises
+        UnstorableValueError, after the call, when the result cannot be stored.
+        """
+        key = step_key(function, args, kwargs)
+        return self.once(key, lambda: function(*args, **kwargs))
+
+    def effect(
+        self,
+        key: str,
+        function: Callable[..., T],
+        *args: Any,
+        idempotent: bool = False,
+        description: str | None = None,
+        **kwargs: Any,
+    ) -> T:
+        """Do a side effect at most once, and return its result.
+
+        The intent is durable before the call and the result after it. When the result is
+        recorded already it is returned without a call. When an earlier attempt recorded the
+        intent only, the effect is in doubt: `idempotent` repeats it, otherwise
+        EffectInDoubtError tells a person what to decide (G10).
+        """
+        done = self.state.effects.get(key)
+        if done is not None and done["status"] == "done":
+            restored: T = self.session.recorded_result(done["version"])
+            return restored
+        self.session.intend_effect(key, idempotent=idempotent, description=description)
+        result = function(*args, **kwargs)
+        self.session.complete_effect(key, result)
+        return result
+
+    def artifact(self, name: str, path: str | os.PathLike[str]) -> None:
+        """Record a file that the run made, with its size and SHA-256."""
+        size, sha256 = measure(Path(path))
+        where = str(Path(path).absolute())
+        self.session.execute(
+            lambda run, why: run.record_artifact(why, name, path=where, size=size, sha256=sha256)
+        )
+
+    def progress(self, completed: int, total: int | None = None, unit: str = "units") -> None:
+        """Record how far the run is. One durable event: report steps, not single items."""
+        self.session.execute(lambda run, why: run.report_progress(why, completed, total, unit))
+
+    def retry(
+        self,
+        kind: str,
+        attempt: int,
+        *,
+        delay_seconds: float = 0.0,
+        error: BaseException | str | None = None,
+        model: str | None = None,
+    ) -> None:
+        """Record that something failed and is about to be tried again; waiting is yours."""
+        text = None if error is None else error if isinstance(error, str) else describe(error)
+        self.session.execute(
+            lambda run, why: run.schedule_retry(
+                why, kind, attempt, delay_seconds=delay_seconds, error=text, model=model
+            )
+        )
+
+    def fallback(self, source: str, target: str, reason: str | None = None) -> None:
+        """Record that the job goes on with `target` instead of `source`."""
+        self.session.execute(lambda run, why: run.take_fallback(why, source, target, reason=reason))
+
+    def note(self, text: str, *, level: str = "note", source: str | None = None) -> None:
+        """Add a remark to the run's history."""
+        self.session.execute(lambda run, why: run.add_note(why, text, level=level, source=source))
+
+    # What came of it.
+
+    def outputs(self, phase: str) -> list[Any]:
+        """Return the outputs of a phase's finished batches in batch order.
+
+        A batch whose output is a list or tuple counts as its items.
+        """
+        items: list[Any] = []
+        for _index, output in sorted(self.session.batch_outputs(phase), key=itemgetter(0)):
+            if isinstance(output, list | tuple):
+                items.extend(output)
+            elif output is not None:
+                items.append(output)
+        return items
+
+    def judge(
+        self,
+        *,
+        inputs: int | None = None,
+        outputs: int | None = None,
+        declared: str | None = None,
+        stopped: str | None = None,
+        faults: int = 0,
+    ) -> str:
+        """Let the semantic gate judge what the run did, and return the outcome (G12).
+
+        `inputs` items there were, `outputs` usable results came out; `declared` says why there
+        was nothing to do, `stopped` why it stopped early, `faults` counts model, parser and
+        provider failures on the way. The last judgement decides how the run finishes.
+        """
+        facts = Facts(inputs, outputs, declared, stopped, faults)
+        return self.session.execute(lambda run, why: run.judge(why, facts))
+
+    def finish(self, outcome: str | None = None, *, reason: str | None = None) -> str:
+        """End the attempt now, before the block ends."""
+        return self.session.finish(outcome, reason=reason)
+
+    # The block.
+
+    def once(self, key: str, call: Callable[[], T]) -> T:
+        """Return the recorded result of a step, or call and record it."""
+        version = self.state.steps.get(key)
+        if version is not None:
+            restored: T = self.session.recorded_result(version)
+            return restored
+        result = call()
+        self.session.complete_step(key, result)
+        return result
+
+    async def once_async(self, key: str, call: Callable[[], Any]) -> Any:
+        """Do what `once` does for a coroutine function."""
+        version = self.state.steps.get(key)
+        if version is not None:
+            return await asyncio.to_thread(self.session.recorded_result, version)
+        result = await call()
+        await asyncio.to_thread(self.session.complete_step, key, result)
+        return result
+
+    def _enter(self) -> None:
+        self._session = self._start()
+        self._keepers = [Heartbeat(self._session.beat, self._heartbeat_seconds())]
+        if self._log_warnings:
+            self._keepers.append(WarningNotes(self.note))
+        for keeper in self._keepers:
+            keeper.start()
+
+    def _bind(self) -> None:
+        self._token = _current.set(self)
+
+    def _unbind(self) -> None:
+        if self._token is not None:
+            _current.reset(self._token)
+
+    def _leave(self, error: BaseException | None) -> None:
+        for keeper in reversed(self._keepers):
+            keeper.stop()
+        if isinstance(error, errors.FencedError) or not self.state.attempt_open:
+            return  # another attempt owns the run now, or the job has finished it itself
+        if error is None:
+            self.session.finish()
+        elif isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+            self._end_cut_off("partial", error, "interrupted")
+        elif isinstance(error, asyncio.CancelledError):
+            self._end_cut_off("partial", error, "cancelled")
+        else:
+            self._end_cut_off("failed", error, "exception")
+
+    def _end_cut_off(self, outcome: str, error: BaseException, code: str) -> None:
+        """Record how the attempt ended, without hiding the exception that ended it."""
+        try:
+            self.session.finish(outcome, reason=describe(error), reason_code=code)
+        except errors.TachographError as refusal:
+            error.add_note(f"Tachograph could not record the end of run {self.id}: {refusal}")

@@ -1,0 +1,100 @@
+"""Load runs from the log and append what they recorded. Knows no rule of a run."""
+
+from __future__ import annotations
+
+from tachograph.domain.errors import UnknownEventTypeError
+from tachograph.domain.events import upcast
+from tachograph.domain.records import NewRecord, SnapshotRecord
+from tachograph.domain.run import Run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tachograph.domain.event import Event
+    from tachograph.domain.records import Record
+    from tachograph.ports import Codec, EventLog, Redactor
+
+    Fields = dict[str, Any]
+
+SNAPSHOT_EVERY = 500
+"""Events between snapshots: a load replays at most this many."""
+
+
+class RunRepository:
+    """Runs in an event log."""
+
+    def __init__(
+        self,
+        log: EventLog,
+        codec: Codec,
+        *,
+        redactor: Redactor | None = None,
+        snapshot_every: int = SNAPSHOT_EVERY,
+    ) -> None:
+        self.log = log
+        self.codec = codec
+        self._redactor = redactor
+        self._snapshot_every = snapshot_every
+
+    def get(self, run_id: str, *, up_to: int | None = None) -> Run | None:
+        """Return a run as of its latest event (or of version `up_to`), or None.
+
+        Starts from the latest snapshot, so the time does not grow with the length of the run.
+        """
+        run = Run()
+        snapshot = self.log.snapshot(run_id, up_to=up_to)
+        if snapshot is not None and not run.restore(self.codec.unpack(snapshot.body)):
+            run = Run()
+        self.refresh(run, run_id, up_to=up_to)
+        return run if run.version else None
+
+    def refresh(self, run: Run, run_id: str | None = None, *, up_to: int | None = None) -> None:
+        """Apply the events that were recorded since."""
+        records = self.log.read_stream(run_id or run.id, after=run.version, up_to=up_to)
+        for record in records:
+            run.evolve(record.topic, self.fields(record))
+
+    def save(self, run: Run) -> list[int]:
+        """Append the run's pending events, durable on return; all or none.
+
+        Raises VersionConflictError when another writer was first, UnstorableValueError when a
+        value has no stored form. In both cases nothing is written and the run is of no more
+        use: load it again.
+        """
+        events = run.collect_events()
+        if not events:
+            return []
+        snapshot = None
+        before = run.version - len(events)
+        if run.version // self._snapshot_every > before // self._snapshot_every:
+            snapshot = SnapshotRecord(run.id, run.version, self._packed(run.to_snapshot()))
+        return self.log.append([self._record(event) for event in events], snapshot=snapshot)
+
+    def fields(self, record: Record) -> Fields:
+        """Return an event's fields as of today's version, with its place and version.
+
+        Raises UnknownEventTypeError. An event whose body was archived cannot be read.
+        """
+        fields: Fields = self.codec.unpack(record.body)
+        fields["originator_id"] = record.stream
+        fields["originator_version"] = record.version
+        try:
+            return upcast(record.topic, fields)
+        except KeyError:
+            place = f"position {record.position}"
+            raise UnknownEventTypeError(record.topic, place) from None
+
+    def _record(self, event: Event) -> NewRecord:
+        fields = dict(vars(event))
+        stream = fields.pop("originator_id")
+        version = fields.pop("originator_version")
+        if event.class_version > 1:
+            fields["class_version"] = event.class_version
+        return NewRecord(stream, version, event.TOPIC, event.time_us, self._packed(fields))
+
+    def _packed(self, fields: Fields) -> bytes:
+        body = self.codec.pack(fields, "")
+        if self._redactor is not None and self._redactor.touches(body):
+            body = self.codec.pack(self._redactor.redact(fields), "")
+        return body

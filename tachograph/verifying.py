@@ -1,0 +1,183 @@
+"""Whether everything in a store is whole: events, what they refer to, what is derived from them.
+
+Reports every problem it finds and repairs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tachograph.domain.blobref import BlobRef
+from tachograph.domain.errors import InvalidAnchorError, StoreError, TachographError
+from tachograph.domain.events import EVENT_TYPES, upcast
+from tachograph.domain.records import GENESIS_DIGEST, Head, Problem
+from tachograph.domain.run import Run
+from tachograph.projections.folding import PREFIX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Protocol
+
+    from tachograph.domain.records import Record, SnapshotRecord
+    from tachograph.ports import Blobs, Codec, EventLog, Progress
+
+    class VerifiableLog(EventLog, Protocol):
+        """A log that can check its own chain."""
+
+        def verify(
+            self,
+            progress: Progress | None = None,
+            *,
+            expected_head: Head | None = None,
+            contiguous: bool = False,
+        ) -> Iterator[Problem]:
+            """Yield everything wrong with the chain, the index and the versions."""
+
+    class VerifiableBlobs(Blobs, Protocol):
+        """Payloads that can be checked."""
+
+        def exists(self, ref: BlobRef) -> bool:
+            """Say whether a payload is there, by its name and size alone."""
+
+        def verify(self) -> Iterator[tuple[BlobRef, str]]:
+            """Read every payload; yield those that are damaged, and how."""
+
+
+CHUNK = 1000
+_MALFORMED = (TachographError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
+"""What decoding bytes that are no event raises."""
+
+
+def verify(
+    log: VerifiableLog,
+    codec: Codec,
+    blobs: VerifiableBlobs,
+    snapshots: Iterable[SnapshotRecord],
+    *,
+    anchor: Head | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Problem]:
+    """Yield every problem of a store whose log can be opened; none when all is well.
+
+    `anchor` is a position and its digest that were noted elsewhere: only it tells that the end
+    of the log was cut off, or that the whole chain was made anew. `codec` should keep custom
+    types that it does not know. `progress` gets positions.
+    """
+    yield from log.verify(progress, expected_head=anchor, contiguous=True)
+    wanted: dict[BlobRef, int] = {}
+    yield from _guarded(_check_events(log, codec, wanted, progress))
+    yield from _check_blobs(blobs, wanted)
+    yield from _guarded(_check_snapshots(log, codec, snapshots))
+
+
+def parse_anchor(text: str) -> Head:
+    """Return the head that `POSITION:DIGEST` names. Raises InvalidAnchorError.
+
+    >>> parse_anchor("3:" + "ab" * 32).position
+    3
+    """
+    position, _, digest = text.partition(":")
+    try:
+        head = Head(int(position), bytes.fromhex(digest))
+    except ValueError as error:
+        raise InvalidAnchorError(text) from error
+    if len(head.digest) != len(GENESIS_DIGEST) or not position.isdecimal():
+        raise InvalidAnchorError(text)
+    return head
+
+
+def references(codec: Codec, packed: bytes) -> list[BlobRef] | None:
+    """Return the payloads that an event's body or a payload refers to; None if it is unreadable."""
+    try:
+        return list(_references(codec.unpack(packed)))
+    except _MALFORMED:
+        return None
+
+
+def _references(value: Any) -> Iterator[BlobRef]:
+    if isinstance(value, BlobRef):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from _references(key)
+            yield from _references(item)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for item in value:
+            yield from _references(item)
+
+
+def _guarded(problems: Iterator[Problem]) -> Iterator[Problem]:
+    """Pass problems on, and make one of what keeps the rest from being read."""
+    try:
+        yield from problems
+    except StoreError as error:
+        yield Problem("unreadable", 0, str(error))
+
+
+def _check_events(
+    log: EventLog, codec: Codec, wanted: dict[BlobRef, int], progress: Progress | None
+) -> Iterator[Problem]:
+    """Check that every event can be read, and collect the payloads they need."""
+    end = log.head().position
+    after = 0
+    while records := log.read(after=after, limit=CHUNK):
+        for record in records:
+            if record.absent:
+                continue
+            try:
+                fields = codec.unpack(record.body)
+            except _MALFORMED as error:
+                fields = None
+                if record.topic.startswith(PREFIX):
+                    yield _unreadable(record, error)
+            for ref in _references(fields):
+                wanted.setdefault(ref, record.position)
+            if fields is not None and record.topic.startswith(PREFIX):
+                yield from _check_fields(record, fields)
+        after = records[-1].position
+        if progress is not None:
+            progress(after, max(end, after))
+
+
+def _check_fields(record: Record, fields: dict[str, Any]) -> Iterator[Problem]:
+    if record.topic not in EVENT_TYPES:
+        detail = f"event type {record.topic!r} is not known: a newer Tachograph wrote it"
+        yield Problem("type", record.position, detail)
+        return
+    try:
+        fields["originator_id"] = record.stream
+        fields["originator_version"] = record.version
+        EVENT_TYPES[record.topic](**upcast(record.topic, fields))
+    except _MALFORMED as error:
+        yield _unreadable(record, error)
+
+
+def _unreadable(record: Record, error: Exception) -> Problem:
+    what = f"{record.topic} of {record.stream}, version {record.version}"
+    return Problem("unreadable", record.position, f"{what}, cannot be read: {error}")
+
+
+def _check_blobs(blobs: VerifiableBlobs, wanted: dict[BlobRef, int]) -> Iterator[Problem]:
+    damaged = dict(blobs.verify())
+    for ref, position in wanted.items():
+        if ref in damaged:
+            yield Problem("payload", position, f"payload {ref.digest} is damaged: {damaged[ref]}")
+        elif not blobs.exists(ref):
+            yield Problem("payload", position, f"payload {ref.digest} is missing or cut short")
+
+
+def _check_snapshots(
+    log: EventLog, codec: Codec, snapshots: Iterable[SnapshotRecord]
+) -> Iterator[Problem]:
+    for snapshot in snapshots:
+        what = f"the snapshot of {snapshot.stream} at version {snapshot.version}"
+        records = log.read_stream(
+            snapshot.stream, after=snapshot.version - 1, up_to=snapshot.version
+        )
+        if not records:
+            yield Problem("snapshot", 0, f"{what} belongs to no event")
+        elif records[0].topic.startswith(PREFIX):
+            try:
+                Run().restore(codec.unpack(snapshot.body))
+            except _MALFORMED as error:
+                yield Problem("snapshot", records[0].position, f"{what} cannot be read: {error}")

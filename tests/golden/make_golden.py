@@ -1,0 +1,184 @@
+"""Write the golden files of event schemas that have none yet. Never changes a file that exists.
+
+    python tests/golden/make_golden.py
+
+For each topic and version, `<topic>/v<N>.json` holds the body of one event as version N stored it
+(`body`, hex), what it says (`fields`), and what the samples of all earlier versions have become
+once they are upcast to N (`upcast`). Read the new file before you commit it: from then on it is
+what that version of Tachograph has written.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tachograph.domain.events import EVENT_TYPES
+from tachograph.infra.codec import Codec
+
+FOLDER = Path(__file__).resolve().parent
+
+COMMON = {"time_us": 1_700_000_000_123_456, "by": ["tacho", "ada", 17, 1]}
+
+# One event of each topic, in the order in which they could happen to one run.
+SAMPLES: dict[str, dict[str, Any]] = {
+    "run.created": {
+        "command": "code-report",
+        "fingerprint": "0dc845e1",
+        "inputs": {"root": "/src", "files": ["a.py", "ä.py"], "limit": None},
+        "inputs_digest": "8e2f5a31c0d94b7e8e2f5a31c0d94b7e",
+        "title": "Weekly report",
+        "parent": "orch-20240508T021530Z-7",
+        "model_policy": {"model": "large", "fallbacks": ["small"]},
+    },
+    "run.attempt-started": {
+        "epoch": 1,
+        "owner": {
+            "kind": "process",
+            "host": "ada",
+            "boot_id": "5c1e8d0a-3c55-4a5a-9f3e-0f5b1f0c9a11",
+            "pid": 17,
+            "started": 123456,
+            "pid_namespace": "4026531836",
+        },
+        "reason": "the first one hangs",
+    },
+    "run.phase-started": {"phase": "parse", "safe_to_retry": True},
+    "run.batches-planned": {
+        "phase": "parse",
+        "total": 3,
+        "size": 50,
+        "items_digest": "00112233445566778899aabbccddeeff",
+    },
+    "run.batch-completed": {
+        "phase": "parse",
+        "index": 0,
+        "inputs": 50,
+        "parsed": 49,
+        "output": [{"file": "a.py", "lines": 120, "score": 0.5, "flags": [True, None]}],
+    },
+    "run.checkpoint-saved": {
+        "phase": "parse",
+        "kind": "offset",
+        "state": {"offset": 200, "total": 500, "migrated": 198, "skipped": 2},
+    },
+    "run.step-completed": {"key": "load(8e2f5a31)", "result": {"rows": 7}},
+    "run.progress-reported": {"completed": 50, "total": 150, "unit": "files"},
+    "run.retry-scheduled": {
+        "kind": "parse",
+        "attempt": 2,
+        "delay_seconds": 1.5,
+        "error": "answer is not JSON",
+        "model": "large",
+    },
+    "run.fallback-taken": {"source": "large", "target": "small", "reason": "rate limit"},
+    "run.semantic-gate-judged": {
+        "gate": "default",
+        "outcome": "success_with_review",
+        "rule": "fewer-outputs",
+        "reason_code": "fewer_outputs",
+        "reason": "49 of 50 items came out",
+        "facts": {"declared": None, "faults": 0, "inputs": 50, "outputs": 49, "stopped": None},
+        "evidence": [5],
+        "policy_version": 1,
+    },
+    "run.artifact-recorded": {
+        "name": "report",
+        "path": "out/report.html",
+        "size": 4096,
+        "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+    },
+    "run.effect-intended": {"key": "mail", "description": "weekly mail", "idempotent": False},
+    "run.effect-done": {"key": "mail", "result": {"message": 7}, "reason": "it is in the outbox"},
+    "run.approval-requested": {
+        "approval": "deploy",
+        "subject": {"version": "1.2"},
+        "subject_digest": "ffeeddccbbaa99887766554433221100",
+    },
+    "run.approval-granted": {
+        "approval": "deploy",
+        "subject_digest": "ffeeddccbbaa99887766554433221100",
+        "reason": "looks right",
+    },
+    "run.approval-rejected": {
+        "approval": "deploy",
+        "subject_digest": "ffeeddccbbaa99887766554433221100",
+        "reason": "not on a Friday",
+    },
+    "run.stall-detected": {"evidence": {"minutes": 31, "last_version": 9}},
+    "run.resume-dispatched": {
+        "adapter": "jobs.report:resume",
+        "from_version": 6,
+        "plan": {"reused": ["parse:0"], "in_doubt": []},
+    },
+    "run.resume-returned": {"result": {"exit_code": 0}, "progressed": True},
+    "run.attention-raised": {"reason": "max_retries_reached", "detail": "3 of 3"},
+    "run.attention-cleared": {"reason": "max_retries_reached"},
+    "run.blocked": {"reason": "waits for the disk"},
+    "run.phase-ended": {"phase": "parse", "status": "completed", "summary": "150 files"},
+    "run.finished": {
+        "outcome": "partial",
+        "reason_code": "stopped_by_budget",
+        "reason": "stopped early (deadline) with 50 of 150 items done",
+    },
+    "run.cancelled": {"reason": "wrong folder"},
+    "run.expired": {"reason": "30 days old"},
+    "run.note-added": {"level": "warning", "text": "slow answer", "source": "http.client"},
+    "run.verdict-revised": {
+        "outcome": "failed_semantic_empty",
+        "rule": "no-item-parsed",
+        "reason_code": "no_item_parsed",
+        "reason": "50 items went in, none came out",
+        "policy_version": 2,
+    },
+    "run.archived": {"location": "archive/2024-05.tar", "sha256": "ab" * 32},
+}
+
+# Samples of schemas that were current once.
+EARLIER: dict[tuple[str, int], dict[str, Any]] = {
+    ("run.attempt-started", 1): {"epoch": 1, "host": "ada", "pid": 17},
+}
+
+
+def sample(topic: str, version: int) -> dict[str, Any]:
+    """Return the fields of a sample event as a version stores them, without its place."""
+    fields = EARLIER.get((topic, version), SAMPLES[topic])
+    return {**COMMON, **fields} | ({"class_version": version} if version > 1 else {})
+
+
+def upcast_step(topic: str, version: int, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return stored fields of a version as the next version has them."""
+    copied: dict[str, Any] = json.loads(json.dumps(fields))
+    getattr(EVENT_TYPES[topic], f"upcast_v{version}_v{version + 1}")(copied)
+    copied["class_version"] = version + 1
+    return copied
+
+
+def golden(topic: str, version: int) -> dict[str, Any]:
+    """Return the content of a golden file."""
+    upcast: dict[str, dict[str, Any]] = {}
+    for earlier in range(1, version):
+        fields = sample(topic, earlier)
+        for step in range(earlier, version):
+            fields = upcast_step(topic, step, fields)
+        upcast[str(earlier)] = fields
+    fields = sample(topic, version)
+    body = Codec().pack(fields).hex()
+    return {"topic": topic, "version": version, "body": body, "fields": fields, "upcast": upcast}
+
+
+def main() -> None:
+    """Write what is missing, and say so."""
+    for topic, kind in EVENT_TYPES.items():
+        for version in range(1, kind.class_version + 1):
+            path = FOLDER / topic / f"v{version}.json"
+            path.parent.mkdir(exist_ok=True)
+            if not path.exists():
+                text = json.dumps(golden(topic, version), indent=2, ensure_ascii=False)
+                path.write_text(text + "\n", encoding="utf-8")
+                print("wrote", path.relative_to(FOLDER))
+
+
+if __name__ == "__main__":
+    main()

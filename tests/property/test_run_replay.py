@@ -1,0 +1,240 @@
+"""Whatever happens to a run: its events alone, or a snapshot and the events since, tell the same.
+
+Random commands, those that are refused included, against the three ways to know a run.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+
+from given_when_then import NOW_US, OWNER, PERSON, RUN_ID, Fact, fact, replayed
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from tachograph.domain import events, outcome
+from tachograph.domain.errors import RefusalError
+from tachograph.domain.event import Cause
+from tachograph.domain.gate import Facts
+from tachograph.domain.run import Run
+from tachograph.infra.codec import Codec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tachograph.domain.event import Event
+
+P = ParamSpec("P")
+
+CODEC = Codec()
+
+keys = st.sampled_from(["a", "b"])
+indexes = st.integers(-1, 6)
+counts = st.none() | st.integers(0, 9)
+texts = st.sampled_from(["", "why"])
+values = st.recursive(
+    st.none() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner),
+    max_leaves=4,
+)
+FACTS_WITHOUT_A_COMMAND = st.sampled_from(
+    [
+        fact(events.ApprovalRequested, approval="deploy", subject="v1", subject_digest="d"),
+        fact(events.StallDetected, evidence={"minutes": 30}),
+        fact(events.ResumeDispatched, adapter="m:f", from_version=1),
+        fact(events.ResumeReturned, progressed=True),
+        fact(events.AttentionRaised, reason="stalled"),
+        fact(events.AttentionCleared, reason="stalled"),
+        fact(events.VerdictRevised, outcome="partial", rule="r", reason_code="c", reason="so"),
+        fact(events.RunArchived, location="old.tar", sha256="ab"),
+    ]
+)
+
+
+class RunMachine(RuleBasedStateMachine):
+    """A run, the events it recorded, and every snapshot that was taken of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.run = Run()
+        self.events: list[Event] = []
+        self.snapshots: list[tuple[dict[str, Any], bytes]] = []
+        self.clock = NOW_US
+
+    def now(self, epoch: int) -> Cause:
+        self.clock += 1
+        return Cause(self.clock, "tacho", "ada", 17, epoch)
+
+    def ask(
+        self,
+        method: Callable[Concatenate[Run, Cause, P], object],
+        epoch: int,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> None:
+        """Give a command; a refusal must leave the run as it was."""
+        before = deepcopy(self.run.to_snapshot())
+        try:
+            method(self.run, self.now(epoch), *args, **kwargs)
+        except RefusalError:
+            assert self.run.pending_events == []
+            assert self.run.to_snapshot() == before
+        self.events += self.run.collect_events()
+
+    @initialize(inputs=values, begun=st.sampled_from([False, True, True, True]))
+    def create(self, inputs: object, begun: bool) -> None:
+        self.run = Run.create(
+            PERSON, RUN_ID, command="c", fingerprint="f", inputs=inputs, inputs_digest="d"
+        )
+        self.events += self.run.collect_events()
+        if begun:
+            self.ask(Run.start_attempt, 0, OWNER, live_owner=None)
+
+    @rule(reason=st.none() | texts, live_owner=st.none() | st.just("process 17"))
+    def start_attempt(self, reason: str | None, live_owner: str | None) -> None:
+        self.ask(Run.start_attempt, 0, OWNER, live_owner=live_owner, reason=reason)
+
+    @rule(name=keys, safe=st.booleans())
+    def start_phase(self, name: str, safe: bool) -> None:
+        self.ask(Run.start_phase, self.run.epoch, name, safe_to_retry=safe)
+
+    @rule(name=keys, total=indexes, digest=texts)
+    def plan_batches(self, name: str, total: int, digest: str) -> None:
+        self.ask(Run.plan_batches, self.run.epoch, name, total=total, size=2, items_digest=digest)
+
+    @rule(name=keys, index=indexes, inputs=counts, parsed=counts, output=values)
+    def complete_batch(
+        self, name: str, index: int, inputs: int | None, parsed: int | None, output: object
+    ) -> None:
+        self.ask(
+            Run.complete_batch,
+            self.run.epoch,
+            name,
+            index,
+            inputs=inputs,
+            parsed=parsed,
+            output=output,
+        )
+
+    @rule(name=keys, status=st.sampled_from(["completed", "failed", "skipped", "odd"]))
+    def end_phase(self, name: str, status: str) -> None:
+        self.ask(Run.end_phase, self.run.epoch, name, status=status, summary="so")
+
+    @rule(phase=st.none() | keys, state=values)
+    def save_checkpoint(self, phase: str | None, state: object) -> None:
+        self.ask(Run.save_checkpoint, self.run.epoch, phase=phase, state=state)
+
+    @rule(offset=indexes, total=indexes)
+    def save_offset(self, offset: int, total: int) -> None:
+        state = {"offset": offset, "total": total}
+        self.ask(Run.save_checkpoint, self.run.epoch, kind="offset", state=state)
+
+    @rule(key=keys, result=values)
+    def complete_step(self, key: str, result: object) -> None:
+        self.ask(Run.complete_step, self.run.epoch, key, result)
+
+    @rule(key=keys, idempotent=st.booleans(), reason=st.none() | texts)
+    def intend_effect(self, key: str, idempotent: bool, reason: str | None) -> None:
+        self.ask(Run.intend_effect, self.run.epoch, key, idempotent=idempotent, retry_reason=reason)
+
+    @rule(key=keys, result=values, reason=st.none() | texts, epoch=st.integers(0, 2))
+    def complete_effect(self, key: str, result: object, reason: str | None, epoch: int) -> None:
+        self.ask(Run.complete_effect, epoch, key, result, reason=reason)
+
+    @rule(name=keys, size=indexes)
+    def record_artifact(self, name: str, size: int) -> None:
+        self.ask(Run.record_artifact, self.run.epoch, name, path="p", size=size, sha256="ab")
+
+    @rule(completed=indexes, total=counts)
+    def report_progress(self, completed: int, total: int | None) -> None:
+        self.ask(Run.report_progress, self.run.epoch, completed, total)
+
+    @rule(attempt=indexes)
+    def schedule_retry(self, attempt: int) -> None:
+        self.ask(Run.schedule_retry, self.run.epoch, "parse", attempt)
+
+    @rule()
+    def take_fallback(self) -> None:
+        self.ask(Run.take_fallback, self.run.epoch, "large", "small")
+
+    @rule(text=texts, epoch=st.integers(0, 2))
+    def add_note(self, text: str, epoch: int) -> None:
+        self.ask(Run.add_note, epoch, text)
+
+    @rule(inputs=counts, outputs=counts, declared=st.none() | texts)
+    def judge(self, inputs: int | None, outputs: int | None, declared: str | None) -> None:
+        self.ask(Run.judge, self.run.epoch, Facts(inputs, outputs, declared))
+
+    @rule(result=st.none() | st.sampled_from(outcome.OUTCOMES))
+    def finish(self, result: str | None) -> None:
+        self.ask(Run.finish, self.run.epoch, result)
+
+    @rule(how=st.sampled_from([Run.cancel, Run.expire, Run.block, Run.block]), reason=texts)
+    def end_or_block(self, how: Callable[[Run, Cause, str], None], reason: str) -> None:
+        self.ask(how, 0, reason)
+
+    @rule(happened=FACTS_WITHOUT_A_COMMAND)
+    def happen(self, happened: Fact) -> None:
+        event = happened.at(self.run.version + 1, self.now(0))
+        event.mutate(self.run)
+        self.events.append(event)
+
+    @rule()
+    def take_snapshot(self) -> None:
+        snapshot = self.run.to_snapshot()
+        self.snapshots.append((snapshot, CODEC.pack(snapshot)))
+
+    @invariant()
+    def its_events_alone_tell_the_same(self) -> None:
+        """G8: state is derived; the log is the truth."""
+        if self.events:
+            assert replayed(self.events).to_snapshot() == self.run.to_snapshot()
+
+    @invariant()
+    def versions_rise_without_gaps(self) -> None:
+        """G3."""
+        versions = [event.originator_version for event in self.events]
+        assert versions == list(range(1, self.run.version + 1))
+
+    @invariant()
+    def every_event_has_an_exact_stored_form(self) -> None:
+        for event in self.events[-2:]:
+            assert CODEC.unpack(CODEC.pack(vars(event))) == vars(event)
+
+    def teardown(self) -> None:
+        """Go on from every snapshot, as it was held in memory and as it was stored."""
+        for held, stored in self.snapshots:
+            assert CODEC.pack(held) == stored, "the run went on and changed a snapshot of it"
+            for snapshot in (held, CODEC.unpack(stored)):
+                run = Run()
+                assert isinstance(snapshot, dict)
+                assert run.restore(snapshot)
+                for event in self.events[run.version :]:
+                    event.mutate(run)
+
+                assert run.to_snapshot() == self.run.to_snapshot()
+            assert CODEC.pack(held) == stored, "a run restored from a snapshot changed it"
+
+
+TestRun = RunMachine.TestCase
+TestRun.settings = settings(max_examples=60, stateful_step_count=40)
+
+
+def test_a_snapshot_of_another_format_is_not_taken() -> None:
+    """It is derived: the run is folded from its events instead."""
+    snapshot = replayed(
+        [fact(events.RunCreated, command="c", fingerprint="f", inputs_digest="d").at(1, PERSON)]
+    ).to_snapshot()
+    run = Run()
+
+    assert not run.restore({**snapshot, "snapshot_format": 0})
+    assert not run.restore({})
+    assert run.to_snapshot() == Run().to_snapshot()
+
+
+def test_a_snapshot_holds_no_pending_events() -> None:
+    run = Run.create(PERSON, RUN_ID, command="c", fingerprint="f", inputs=1, inputs_digest="d")
+
+    assert run.pending_events != []
+    assert not any(name.startswith("_") for name in run.to_snapshot())

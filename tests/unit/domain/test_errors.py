@@ -1,0 +1,135 @@
+"""An error says what happened, to what, and what to do next; and it survives a trip."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import pickle
+import string
+from typing import TYPE_CHECKING
+
+import pytest
+from project_files import modules
+
+from tachograph.domain import errors
+from tachograph.domain.ids import InvalidIdError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+CLASSES = [
+    *(
+        found
+        for found in vars(errors).values()
+        if isinstance(found, type) and issubclass(found, errors.TachographError)
+    ),
+    InvalidIdError,
+]
+ERRORS = pytest.mark.parametrize("kind", CLASSES, ids=lambda kind: kind.__name__)
+
+
+def arity(kind: type[errors.TachographError]) -> int:
+    """How many arguments the template of an error takes."""
+    names = [name for _, name, _, _ in string.Formatter().parse(kind.template) if name is not None]
+    return max((int(name[0]) for name in names), default=-1) + 1
+
+
+def example(kind: type[errors.TachographError]) -> errors.TachographError:
+    return kind(*(f"<{place}>" for place in range(arity(kind))))
+
+
+class TestMessages:
+    @ERRORS
+    def test_a_message_shows_every_argument(self, kind: type[errors.TachographError]) -> None:
+        error = example(kind)
+
+        assert [text for text in error.args if text not in str(error)] == []
+
+    @ERRORS
+    def test_a_message_is_whole_sentences(self, kind: type[errors.TachographError]) -> None:
+        message = str(example(kind))
+
+        assert kind.template.endswith((".", "}"))
+        assert "  " not in message
+
+    @ERRORS
+    def test_without_arguments_the_docstring_is_the_message(
+        self, kind: type[errors.TachographError]
+    ) -> None:
+        assert str(kind()) == kind.__doc__
+
+    @pytest.mark.parametrize(
+        "kind",
+        [
+            kind
+            for kind in CLASSES
+            if issubclass(kind, errors.RefusalError) and kind is not errors.RefusalError
+        ],
+        ids=lambda kind: kind.__name__,
+    )
+    def test_a_refusal_names_the_run_or_the_value_first(
+        self, kind: type[errors.TachographError]
+    ) -> None:
+        """`args[0]` is what a caller or a log can file the refusal under."""
+        assert arity(kind) >= 1
+        assert "<0>" in str(example(kind))
+
+    def test_braces_in_an_argument_are_no_template(self) -> None:
+        assert "{0} {x}" in str(errors.RunNotFoundError("{0} {x}", ""))
+
+
+class TestTrips:
+    @ERRORS
+    def test_an_error_survives_pickling(self, kind: type[errors.TachographError]) -> None:
+        error = example(kind)
+        for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+            copied = pickle.loads(pickle.dumps(error, protocol))
+
+            assert type(copied) is kind
+            assert (str(copied), copied.args) == (str(error), error.args)
+
+    @ERRORS
+    def test_an_error_survives_copying(self, kind: type[errors.TachographError]) -> None:
+        assert str(copy.deepcopy(example(kind))) == str(example(kind))
+
+
+class TestFamilies:
+    @ERRORS
+    def test_one_class_catches_them_all(self, kind: type[errors.TachographError]) -> None:
+        assert issubclass(kind, errors.TachographError)
+        assert kind.__name__.endswith("Error")
+        assert kind.__doc__
+
+    def test_a_value_that_makes_no_sense_is_a_value_error(self) -> None:
+        assert issubclass(errors.InvalidValueError, ValueError)
+        assert issubclass(errors.BatchRangeError, ValueError)
+        assert issubclass(InvalidIdError, ValueError)
+        assert issubclass(errors.UnstorableValueError, TypeError)
+
+
+class TestUses:
+    """A message with too few arguments would fail while it is shown."""
+
+    @pytest.mark.parametrize("name", modules())
+    def test_errors_are_made_with_the_arguments_of_their_template(self, name: str) -> None:
+        path = modules()[name]
+        made = list(self._made(ast.parse(path.read_text(encoding="utf-8"))))
+
+        assert [
+            f"{path}:{line}: {kind.__name__} shows {arity(kind)} arguments, not {count}"
+            for line, kind, count in made
+            if count < arity(kind)  # more are for the caller
+        ] == []
+
+    def _made(self, tree: ast.AST) -> Iterator[tuple[int, type[errors.TachographError], int]]:
+        """Yield line, class and number of arguments of every error that a module makes."""
+        by_name = {kind.__name__: kind for kind in CLASSES}
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call) or any(
+                isinstance(argument, ast.Starred) for argument in node.args
+            ):
+                continue
+            called = node.func
+            name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+            if name in by_name:
+                yield node.lineno, by_name[name], len(node.args)

@@ -1,0 +1,251 @@
+"""Processes are told apart by their start time; real children are started, killed and reaped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tachograph.domain.errors import ProcessNotFoundError
+from tachograph.domain.liveness import UNSEEN, Liveness, judge
+from tachograph.domain.owner import Owner
+from tachograph.infra import clock, processes
+
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+BOOT = "5a8d0f0e-0000-4000-8000-000000000001"
+
+
+@pytest.fixture
+def child() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that lives until its standard input is closed."""
+    code = "import sys; sys.stdout.write('up\\n'); sys.stdout.flush(); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-S", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout
+        assert process.stdout.readline() == b"up\n"
+        yield process
+        process.kill()
+
+
+def verdict(owner: Owner) -> Liveness:
+    return judge(
+        owner,
+        here=processes.observer(),
+        process_start=processes.process_start,
+        lease=None,
+        boottime_us=clock.boottime_us(),
+    )
+
+
+def test_a_child_is_alive_until_it_is_killed(child: subprocess.Popen[bytes]) -> None:
+    owner = processes.describe(child.pid)
+    before = verdict(owner)
+    child.kill()
+    child.wait()
+    after = verdict(owner)
+
+    assert (before.state, after.state) == ("alive", "gone")
+
+
+@on_linux
+def test_a_killed_child_that_nobody_reaped_is_gone(child: subprocess.Popen[bytes]) -> None:
+    """A zombie keeps its pid and start time, yet does nothing any more."""
+    owner = processes.describe(child.pid)
+    child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+
+    assert Path(f"/proc/{child.pid}/stat").exists()
+    assert verdict(owner).state == "gone"
+
+
+@on_linux
+def test_a_stopped_process_is_alive(child: subprocess.Popen[bytes]) -> None:
+    owner = processes.describe(child.pid)
+    child.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, child.pid, os.WSTOPPED | os.WNOWAIT)
+
+    assert verdict(owner).state == "alive"
+
+
+def test_a_later_process_with_the_same_pid_is_not_the_owner(
+    child: subprocess.Popen[bytes],
+) -> None:
+    owner = processes.describe(child.pid)
+    assert owner.started is not None
+    owner.started -= 1
+
+    assert verdict(owner).state == "gone"
+
+
+def test_this_process_describes_itself() -> None:
+    owner = processes.describe(os.getpid())
+
+    assert owner.host == processes.this_host() != ""
+    assert owner.boot_id == processes.boot_id()
+    assert owner.pid_namespace == processes.pid_namespace()
+    assert (owner.pid, owner.kind) == (os.getpid(), "process")
+    assert owner == processes.describe(os.getpid())
+
+
+def test_two_processes_differ(child: subprocess.Popen[bytes]) -> None:
+    assert processes.describe(child.pid) != processes.describe(os.getpid())
+
+
+@pytest.mark.parametrize("pid", [0, -1, 2**22 + 1, 2**40])
+def test_a_process_that_does_not_exist_cannot_own(pid: int) -> None:
+    with pytest.raises(ProcessNotFoundError, match=f"no process {pid}") as caught:
+        processes.describe(pid)
+
+    assert caught.value.args == (pid,)
+
+
+def test_nobody_owns_without_a_pid() -> None:
+    owner = processes.nobody()
+
+    assert (owner.kind, owner.pid, owner.boot_id) == ("unowned", None, processes.boot_id())
+
+
+def test_the_parent_of_a_child_is_this_process() -> None:
+    code = "from tachograph.infra.processes import parent_pid; print(parent_pid())"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+    assert int(answer.stdout) == os.getpid()
+
+
+def test_a_parent_outside_the_namespace_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getppid", lambda: 0)
+
+    assert processes.parent_pid() is None
+
+
+def fake_proc(folder: Path, *, status: bytes | None, itself: int | None = None) -> str:
+    """Lay out the files of /proc that are read; `status` is the stat file of process 17."""
+    (folder / "sys/kernel/random").mkdir(parents=True)
+    (folder / "sys/kernel/random/boot_id").write_text(f"{BOOT}\n")
+    me = folder / str(os.getpid() if itself is None else itself)
+    (me / "ns").mkdir(parents=True)
+    (me / "ns/pid").symlink_to("pid:[4026531836]")
+    (folder / "self").symlink_to(me.name)
+    if status is not None:
+        (folder / "17").mkdir()
+        (folder / "17/stat").write_bytes(status)
+    return str(folder)
+
+
+def stat_line(name: bytes = b"python", state: bytes = b"S") -> bytes:
+    return b"17 (%b) %b %b 4711 99 99\n" % (name, state, b" ".join([b"1"] * 18))
+
+
+@on_linux
+@pytest.mark.parametrize("name", [b"python", b"a b", b"a) S 1 (b", b"\xff\xfe", b")"])
+def test_a_process_name_may_hold_anything(tmp_path: Path, name: bytes) -> None:
+    assert processes.process_start(17, fake_proc(tmp_path, status=stat_line(name))) == 4711
+
+
+@on_linux
+@pytest.mark.parametrize("state", [b"Z", b"X"])
+def test_an_ended_process_has_no_start(tmp_path: Path, state: bytes) -> None:
+    proc = fake_proc(tmp_path, status=stat_line(state=state))
+
+    assert processes.process_start(17, proc) is None
+
+
+@on_linux
+def test_the_boot_and_the_namespace_come_from_proc(tmp_path: Path) -> None:
+    proc = fake_proc(tmp_path, status=stat_line())
+    here = processes.observer(proc)
+
+    assert (here.boot_id, here.pid_namespace) == (BOOT, "4026531836")
+    assert processes.describe(17, proc).started == 4711
+
+
+@on_linux
+@pytest.mark.parametrize(
+    ("status", "itself"),
+    [(None, None), (b"garbage", None), (b"", None), (b"1 (x) S 1", 1)],
+    ids=["hidden", "garbage", "empty", "/proc of another namespace"],
+)
+def test_a_process_that_cannot_be_looked_at_is_unseen(
+    tmp_path: Path, status: bytes | None, itself: int | None
+) -> None:
+    """It exists all the same: our own pid, which this /proc does not show properly."""
+    proc = fake_proc(tmp_path, status=None, itself=1 if itself else None)
+    me = tmp_path / str(os.getpid())
+    me.mkdir(exist_ok=True)
+    if status is not None:
+        (me / "stat").write_bytes(status)
+
+    assert processes.process_start(os.getpid(), proc) == UNSEEN
+    assert processes.describe(os.getpid(), proc).started is None
+
+
+@on_linux
+def test_a_process_of_another_user_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pid: int, number: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "kill", refuse)
+
+    assert processes.process_start(17, fake_proc(tmp_path, status=None)) == UNSEEN
+
+
+@on_linux
+def test_without_proc_nothing_is_known_and_nothing_fails(tmp_path: Path) -> None:
+    here = processes.observer(str(tmp_path))
+
+    assert (here.boot_id, here.pid_namespace) == (None, None)
+    assert processes.process_start(os.getpid(), str(tmp_path)) == UNSEEN
+
+
+class TestElsewhere:
+    """What runs where there is no /proc; psutil answers the same on this machine."""
+
+    @pytest.fixture(autouse=True)
+    def _elsewhere(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, "platform", "freebsd14")
+
+    def test_a_child_is_alive_until_it_is_killed(self, child: subprocess.Popen[bytes]) -> None:
+        owner = processes.describe(child.pid)
+        before = verdict(owner)
+        child.kill()
+        child.wait()
+
+        assert (before.state, verdict(owner).state) == ("alive", "gone")
+
+    def test_the_boot_keeps_its_name(self) -> None:
+        first = processes.boot_id()
+
+        assert first == processes.boot_id()
+        assert first
+
+    def test_there_is_one_set_of_pids(self) -> None:
+        assert processes.pid_namespace() is None
+
+    @pytest.mark.parametrize(
+        ("error", "started"),
+        [(psutil.NoSuchProcess(17), None), (psutil.AccessDenied(17), UNSEEN)],
+    )
+    def test_what_psutil_refuses(
+        self, monkeypatch: pytest.MonkeyPatch, error: Exception, started: int | None
+    ) -> None:
+        def refuse(pid: int) -> None:
+            raise error
+
+        monkeypatch.setattr(psutil, "Process", refuse)
+
+        assert processes.process_start(17) == started
+
+    def test_a_machine_without_process_1_goes_by_boot_time(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(psutil, "pid_exists", lambda pid: False)
+        monkeypatch.setattr(psutil, "boot_time", lambda: 1_700_000_001.5)
+
+        assert processes.boot_id() == "boot-1700000000"

@@ -120,42 +120,36 @@ def timed(work: Callable[[], object]) -> float:
 
 def rounds(ours: Measure, peer: Measure, *, seconds: float) -> list[Pair]:
     """Measure in rounds A B, B A, A B, … until the time is over, after one that does not count."""
-    ours(), peer()
-    pairs: list[Pair] = []
-    end = time.perf_counter() + seconds
-    while len(pairs) < FEWEST_ROUNDS or (time.perf_counter() < end and len(pairs) < MOST_ROUNDS):
-        if len(pairs) % 2:
-            second, first = peer(), ours()
-        else:
-            first, second = ours(), peer()
-        pairs.append(Pair(first, second))
-    return pairs
+    _both(ours, peer, swapped=False)
+    return _repeated(lambda swapped: _both(ours, peer, swapped=swapped), seconds)
 
 
 def latencies(ours: Measure, peer: Measure, *, per_round: int, seconds: float) -> list[Pair]:
-    """Measure rounds of single operations, one of ours after one of the peer's; rates per second.
+    """Measure in rounds of single operations, one of ours beside one of the peer's.
 
-    A round's rate is that of its median operation. A disk stalls now and then for twenty times
-    the length of a commit; by the median that hits neither side, by the sum it would hit one.
+    Both give seconds, and a round's value is its median operation. A disk stalls now and then
+    for twenty times the length of a commit; the median of a round leaves out whom it hit.
     """
 
     def one_round() -> Pair:
-        times: tuple[list[float], list[float]] = ([], [])
-        for number in range(per_round):
-            if number % 2:
-                times[1].append(peer())
-                times[0].append(ours())
-            else:
-                times[0].append(ours())
-                times[1].append(peer())
-        return Pair(*(1 / statistics.median(each) for each in times))
+        times = [_both(ours, peer, swapped=number % 2 == 1) for number in range(per_round)]
+        return Pair(
+            statistics.median(pair.ours for pair in times),
+            statistics.median(pair.peer for pair in times),
+        )
 
     one_round()
-    pairs: list[Pair] = []
-    end = time.perf_counter() + seconds
-    while len(pairs) < FEWEST_ROUNDS or (time.perf_counter() < end and len(pairs) < MOST_ROUNDS):
-        pairs.append(one_round())
-    return pairs
+    return _repeated(lambda _swapped: one_round(), seconds)
+
+
+def in_rates(pairs: list[Pair]) -> list[Pair]:
+    """Turn seconds per operation into operations per second."""
+    return [Pair(1 / pair.ours, 1 / pair.peer) for pair in pairs]
+
+
+def in_milliseconds(pairs: list[Pair]) -> list[Pair]:
+    """Turn seconds into milliseconds."""
+    return [Pair(1000 * pair.ours, 1000 * pair.peer) for pair in pairs]
 
 
 def per_second(count: int, work: Callable[[], object]) -> Measure:
@@ -170,3 +164,19 @@ def milliseconds(work: Callable[[], object], repeat: int = 1) -> Measure:
         return 1000 * timed(lambda: [work() for _ in range(repeat)]) / repeat
 
     return measure
+
+
+def _both(ours: Measure, peer: Measure, *, swapped: bool) -> Pair:
+    if swapped:
+        second, first = peer(), ours()
+    else:
+        first, second = ours(), peer()
+    return Pair(first, second)
+
+
+def _repeated(measure: Callable[[bool], Pair], seconds: float) -> list[Pair]:
+    pairs: list[Pair] = []
+    end = time.perf_counter() + seconds
+    while len(pairs) < FEWEST_ROUNDS or (time.perf_counter() < end and len(pairs) < MOST_ROUNDS):
+        pairs.append(measure(len(pairs) % 2 == 1))
+    return pairs

@@ -163,9 +163,7 @@ def _why_by_lease(owner: Owner, here: Observer) -> str:
     return f"{owner} is in another container; "
 
 
-def _by_lease(
-    why: str, lease: Lease | None, here: Observer, boottime_us: int
-) -> tuple[str, str]:
+def _by_lease(why: str, lease: Lease | None, here: Observer, boottime_us: int) -> tuple[str, str]:
     if lease is None or lease.boot_id is None or lease.boot_id != here.boot_id:
         return UNKNOWN, f"{why}there is no heartbeat to judge by"
     # Another process may have beaten between the reading of the clock and of the lease.

@@ -68,8 +68,8 @@ class Redactor:
         """Return the value with every secret replaced by `[redacted]`.
 
         Looks into str, bytes, paths, and keys and items of dict, list, tuple, set and
-        frozenset; any other value is returned as it is. The argument is never changed. Keys that become equal
-        are told apart by a number, so that no item is lost.
+        frozenset; any other value is returned as it is. The argument is never changed. Keys
+        that become equal are told apart by a number, so that no item is lost.
         """
         if isinstance(value, str):
             return self._redact_text(value)
@@ -196,9 +196,7 @@ def _control(letter: str) -> str:
 
 def _json_unicode(letter: str, spec: str) -> str:
     units = letter.encode("utf-16-be", "surrogatepass")
-    return "".join(
-        f"\\u{units[at] << 8 | units[at + 1]:{spec}}" for at in range(0, len(units), 2)
-    )
+    return "".join(f"\\u{units[at] << 8 | units[at + 1]:{spec}}" for at in range(0, len(units), 2))
 
 
 def _url_forms(data: bytes) -> Iterator[str]:

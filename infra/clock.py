@@ -75,9 +75,9 @@ def parse_time(text: str, now_us: int) -> int:
     """Return the time that a person wrote, in microseconds since 1970 in UTC.
 
     Understands ISO 8601 (local time unless it says otherwise), seconds since 1970 (with 13
-    digits milliseconds, with 16 microseconds; below 9 digits marked by `@`), `now`, and how long before `now_us`: `3d`,
-    `2h30m`, `90s ago`, `2 days ago`. Raises InvalidTimeError for everything else; there is no
-    default.
+    digits milliseconds, with 16 microseconds; below 9 digits marked by `@`), `now`, and how
+    long before `now_us`: `3d`, `2h30m`, `90s ago`, `2 days ago`. Raises InvalidTimeError for
+    everything else; there is no default.
     """
     written = text.strip()
     lowered = written.lower()

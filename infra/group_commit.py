@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     Transaction = lmdb.Transaction[bytes]
     Run = Callable[[Callable[[Transaction], None], Callable[[], None]], None]
 
-
-_LONGEST = 0.002
+_LONGEST_WAIT = 0.001
 
 
 class Request:
@@ -25,8 +24,8 @@ class Request:
 
     A subclass says in `apply` what to write. `apply` may run several times, in transactions
     that were never committed; it must refuse (raise a TachographError) before its first write
-    or not at all, so that a refusal concerns nobody else. `committed` runs once, after the
-    commit that made the last `apply` durable.
+    or not at all, so that a refusal concerns nobody else. `committed` runs after the commit
+    that made the last `apply` durable.
     """
 
     __slots__ = ("done", "error", "leads", "wake")
@@ -34,35 +33,39 @@ class Request:
     def __init__(self) -> None:
         self.error: BaseException | None = None
         self.done = False
+        """The commit has ended, well or badly."""
         self.leads = False
+        """Its thread is the one that commits."""
         self.wake: Lock | None = None
+        """Held while its thread waits for a leader; None if it never had to."""
 
     def apply(self, txn: Transaction) -> None:
         """Write, in a transaction that others share."""
         raise NotImplementedError
 
     def committed(self) -> None:
-        """Learn what was written: now it is durable."""
+        """Learn that what was written is durable now."""
 
 
 class GroupCommit:
     """A queue of requests whose first waiting thread commits for all (leader and followers).
 
-    A single thread leads at once: no other thread, no lock handed over.
+    A single thread leads at once: no other thread takes part, and nothing is waited for.
     """
 
-    __slots__ = ("_busy", "_company", "_full", "_lock", "_queue", "_run", "_seconds", "_wanted")
+    __slots__ = ("_busy", "_expected", "_full", "_lock", "_queue", "_run", "_seconds", "_wanted")
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self._lock = Lock()
         self._queue: list[Request] = []
         self._busy = False
-        self._company = 1
-        """How many requests the next commit can expect: those of the last, and who came since."""
+        self._expected = 1
+        """Requests that the next commit may get: as many as the last had, and who came since."""
         self._seconds = 0.0
         """How long the last commit took."""
         self._wanted = 0
+        """A queue of this length releases `_full`; 0 while no leader waits for it."""
         self._full = Lock()
         self._full.acquire()
 
@@ -100,8 +103,8 @@ class GroupCommit:
         self._gather()
         with self._lock:
             batch, self._queue = self._queue, []
-        started = monotonic()
         outcome = _Batch(batch)
+        started = monotonic()
         try:
             self._run(outcome.apply, outcome.committed)
         except Exception as error:  # noqa: BLE001  raised again in every thread that waits
@@ -111,27 +114,29 @@ class GroupCommit:
             self._finish(leader, batch)
 
     def _gather(self) -> None:
-        """Wait for threads that the last commit has just woken, at most half a commit long.
+        """Wait for the threads that the last commit woke, at most half as long as it took.
 
-        They come back within microseconds if they only append, and then share this commit
-        instead of waiting for it. A thread alone never waits.
+        Those that do nothing but append are back in microseconds. They then share this commit
+        instead of waiting for it, which makes commits twice as large.
         """
         with self._lock:
-            if len(self._queue) >= self._company:
+            if len(self._queue) >= self._expected:
                 return
-            self._wanted = self._company
-        if not self._full.acquire(timeout=min(self._seconds, _LONGEST) / 2):
+            self._wanted = self._expected
+        try:
+            self._full.acquire(timeout=min(self._seconds / 2, _LONGEST_WAIT))
+        finally:
             with self._lock:
-                if not self._wanted: self._full.acquire(blocking=False)
+                if not self._wanted:
+                    self._full.acquire(blocking=False)  # released just after the time was over
                 self._wanted = 0
 
     def _finish(self, leader: Request, batch: list[Request]) -> None:
         """Wake whom the commit served. If the leader was interrupted before it, another leads."""
         leader.leads = False
         with self._lock:
-            self._company = len(batch) + len(self._queue)
-            undone = [each for each in batch if not each.done and each is not leader]
-            self._queue[:0] = undone
+            self._queue[:0] = [each for each in batch if not each.done and each is not leader]
+            self._expected = len(batch) + len(self._queue)
             self._promote()
         for each in batch:
             if each.done and each.wake is not None and each is not leader:

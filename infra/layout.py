@@ -101,12 +101,23 @@ def with_length(topic: bytes) -> bytes:
 
 def check_ranges(record: NewRecord) -> None:
     """Refuse what has no place in the layout, before anything of it is written."""
-    if type(record.version) is not int or not 0 <= record.version <= MAX_VERSION:
-        raise RecordOutOfRangeError(record.stream, f"version {record.version!r}", MAX_VERSION)
+    check_version(record.stream, record.version)
     if not -(2**63) <= record.time_us < 2**63:
         raise RecordOutOfRangeError(record.stream, f"time {record.time_us!r} µs", 2**63 - 1)
     if len(record.body) > MAX_BODY:
         raise RecordOutOfRangeError(record.stream, f"body of {len(record.body)} bytes", MAX_BODY)
+
+
+def check_version(stream: StreamId, version: int) -> None:
+    """Refuse a version that is no whole number from 0 to MAX_VERSION."""
+    if type(version) is not int or not 0 <= version <= MAX_VERSION:
+        raise RecordOutOfRangeError(stream, f"version {version!r}", MAX_VERSION)
+
+
+def check_position(name: str, position: int) -> None:
+    """Refuse a position of another log that is no whole number from 0 to MAX_VERSION."""
+    if not 0 <= position <= MAX_VERSION:
+        raise RecordOutOfRangeError(name, f"position {position!r}", MAX_VERSION)
 
 
 def digest_body(body: bytes) -> bytes:

@@ -10,6 +10,7 @@ from tachograph.infra.layout import (
     U32,
     U64,
     Packed,
+    check_version,
     digest_record,
     encode_text,
     pack_head,
@@ -52,6 +53,8 @@ class Append(Request):
         self._tables = tables
         self._packed = [Packed(record) for record in records]
         self._snapshot = snapshot
+        if snapshot is not None:
+            check_version(snapshot.stream, snapshot.version)
         self._tracking = tracking
         self._topics: dict[str, int] = {}
         self._streams: dict[bytes, StreamId] = {}
@@ -68,9 +71,9 @@ class Append(Request):
         self._find_new_streams(txn)
         if self._tracking is not None:
             self._tables.tracking.check(txn, *self._tracking)
+        position, digest = self._tables.find_head(txn)
         self._write_names(txn)
-        if keys:
-            self._write_records(txn, keys)
+        self._write_records(txn, keys, position, digest)
         if self._snapshot is not None:
             self._write_snapshot(txn, self._snapshot)
         if self._tracking is not None:
@@ -132,10 +135,11 @@ class Append(Request):
         txn.put(U32.pack(number), encode_text(topic), append=True, db=types)
         return number
 
-    def _write_records(self, txn: Transaction, keys: list[bytes]) -> None:
+    def _write_records(
+        self, txn: Transaction, keys: list[bytes], position: int, digest: bytes
+    ) -> None:
         tables = self._tables
         records, index, numbers = tables[tables.records], tables[tables.index], tables.numbers
-        position, digest = tables.find_head(txn)
         first = position + 1
         for packed, key in zip(self._packed, keys, strict=True):
             record = packed.record
@@ -164,7 +168,8 @@ class Append(Request):
                 packed.body_digest,
             )
         self.positions = list(range(first, position + 1))
-        txn.put(tables.head, pack_head(position, digest))
+        if keys:
+            txn.put(tables.head, pack_head(position, digest))
 
     def _write_snapshot(self, txn: Transaction, snapshot: SnapshotRecord) -> None:
         key = pack_version_key(stream_key(snapshot.stream)[0], snapshot.version)

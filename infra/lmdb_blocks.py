@@ -78,6 +78,7 @@ class Writing:
         try:
             if error is None and not environment.is_inherited():
                 self._txn.commit()
+                environment.notify()
         except lmdb.Error as failed:
             error = failed
         finally:

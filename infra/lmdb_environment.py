@@ -21,6 +21,7 @@ from tachograph.infra.lmdb_mapping import MAX_MAP_SIZE, MIB, Mapping
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from threading import Event
     from typing import TypeVar
 
     T = TypeVar("T")
@@ -91,13 +92,15 @@ class Environment(Mapping):
     without disturbing the parent.
     """
 
-    __slots__ = ("_users", "_writer", "group", "key")
+    __slots__ = ("_users", "_writer", "group", "key", "listeners")
 
     def __init__(self, folder: str, *, readonly: bool, map_size: int, sync: bool) -> None:
         super().__init__(folder, readonly=readonly, map_size=map_size, sync=sync)
         self.group = GroupCommit(self.update)
         """Joins the commits of threads."""
         self.key = lmdb_files.identity(folder) or (0, 0)
+        self.listeners: tuple[Event, ...] = ()
+        """Set after every commit of this process; replace the tuple to add one."""
         self._users = 1
         self._writer = 0
 
@@ -159,10 +162,10 @@ class Environment(Mapping):
         txn.abort()  # does nothing after a commit
         self.leave()
 
-    def open_databases(self, *names: bytes) -> bool:
+    def open_databases(self, *names: bytes, create: bool = True) -> bool:
         """Put the handles of named databases into `databases`, making those that are missing.
 
-        Returns False if one is missing and the environment is read-only.
+        Returns False if one is missing and may not be made, as in a read-only environment.
         """
         if self.is_inherited():
             self._reopen_in_child()
@@ -173,7 +176,7 @@ class Environment(Mapping):
             if missing:
                 self._find_databases(missing)
             missing = [name for name in missing if name not in self.databases]
-            if missing and not self._readonly:
+            if missing and create and not self._readonly:
                 self._make_databases(missing)
                 missing = []
             return not missing
@@ -234,10 +237,16 @@ class Environment(Mapping):
                 self.unmap()
                 _registry.pop(self.key, None)
 
+    def notify(self) -> None:
+        """Wake the listeners."""
+        for listener in self.listeners:
+            listener.set()
+
     def forget_parent(self) -> None:
         """Drop, in the child of a fork, what threads of the parent were doing."""
         super().forget_parent()
         self.group = GroupCommit(self.update)
+        self.listeners = ()
         self._writer = 0
 
     # How it works
@@ -249,6 +258,7 @@ class Environment(Mapping):
             txn.commit()
             if committed is not None:
                 committed()
+            self.notify()
         except lmdb.MapFullError:
             raise
         except lmdb.Error as error:

@@ -64,8 +64,8 @@ class Tables:
         """Stream key -> id, as far as known."""
         self._open = False
 
-    def open(self) -> bool:
-        """Find the databases, or make them; return False if a read-only environment has none."""
+    def open(self, *, create: bool = True) -> bool:
+        """Find the databases, or make them; return False if there are none and none may be made."""
         if not self._open:
             self._open = self.environment.open_databases(
                 self.records,
@@ -74,6 +74,7 @@ class Tables:
                 self.streams,
                 self.snapshots,
                 self.tracking.database,
+                create=create,
             )
         return self._open
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tachograph.domain.errors import RecordOutOfRangeError, StoredNameError, TrackingConflictError
-from tachograph.infra.layout import MAX_VERSION, U64, decode_text, encode_text, name_key
+from tachograph.domain.errors import StoredNameError, TrackingConflictError
+from tachograph.infra.layout import U64, check_position, decode_text, encode_text, name_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ class LMDBTracking:
 
     def check(self, txn: Transaction, name: str, position: int) -> None:
         """Refuse a position that is not after the recorded one. Writes nothing."""
-        if not 0 <= position <= MAX_VERSION:
-            raise RecordOutOfRangeError(name, f"position {position!r}", MAX_VERSION)
+        check_position(name, position)
         recorded = self.read(txn, name)
         if recorded is not None and position <= recorded:
             raise TrackingConflictError(name, position, recorded)

@@ -3,14 +3,20 @@
 Kept without syncing: worth nothing after a reboot, when files that were not synced may be
 damaged besides. So each boot has a folder of its own, and no file of an earlier one is opened.
 """
-# ruff: noqa: PTH  # pathlib costs 10 ms at the start of a command
+# pathlib costs 10 ms at the start of a command.
+# ruff: noqa: PTH104, PTH112, PTH118, PTH208
 
 from __future__ import annotations
 
 import os
 from threading import Lock
 
-from tachograph.domain.errors import MalformedValueError, StoreCorruptError, StoreError
+from tachograph.domain.errors import (
+    MalformedValueError,
+    StoreCorruptError,
+    StoreError,
+    StoreNotFoundError,
+)
 from tachograph.domain.liveness import Lease
 from tachograph.infra import clock, processes
 from tachograph.infra.codec import Codec
@@ -34,6 +40,7 @@ if TYPE_CHECKING:
 
 MAP_SIZE = 1024 * 1024
 _NO_BOOT = "unknown-boot"
+_TRIES = 5
 
 
 class Presence:
@@ -128,11 +135,13 @@ class Presence:
     def _write(self, work: Callable[[Transaction], None]) -> None:
         if self._read_only:
             return
-        for _ in range(2):
+        for _ in range(_TRIES):
             try:
                 self._opened(write=True).update(work)
             except StoreCorruptError:
                 self._mend()
+            except StoreNotFoundError:
+                continue  # somebody deleted or mended it at this very moment
             except (StoreError, OSError):
                 return  # no room, no permission, a network disk: the log will say so
             else:
@@ -199,9 +208,9 @@ class Presence:
 
     def _remove_others(self) -> None:
         """Remove what earlier boots left, and what was damaged."""
-        import shutil
-
         for name in os.listdir(self._folder):
             path = os.path.join(self._folder, name)
             if path != self._path and os.path.isdir(path):
+                import shutil
+
                 shutil.rmtree(path, ignore_errors=True)

@@ -3,7 +3,8 @@
 On Linux the answers come from /proc, because importing psutil costs 50 ms at the start of a
 command; elsewhere from psutil.
 """
-# ruff: noqa: PTH  # pathlib costs 10 ms at the start of a command
+# pathlib costs 10 ms at the start of a command.
+# ruff: noqa: PTH115
 
 from __future__ import annotations
 

@@ -10,8 +10,8 @@ import os
 import shutil
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import mkdtemp
-from typing import TYPE_CHECKING
+from tempfile import mkdtemp, mkstemp
+from typing import TYPE_CHECKING, TextIO
 
 from tachograph.domain.errors import (
     StoreBusyError,
@@ -25,7 +25,7 @@ from tachograph.infra.lmdb_environment import open_environment
 from tachograph.infra.lmdb_errors import translate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tachograph.domain.blobref import BlobRef
 
@@ -57,6 +57,10 @@ class StoreFiles:
             "blobs": self._blobs,
         }
         return {name: _size(path) for name, path in parts.items()}
+
+    def format(self) -> int:
+        """Return the format that the store has."""
+        return int(Path(store_folder.format_file(self.folder)).read_bytes())
 
     def free_bytes(self) -> int:
         """Return how much room is left on the disk."""
@@ -205,6 +209,29 @@ class StoreFiles:
         _blob_path(self._blobs, ref).unlink(missing_ok=True)
 
 
+@contextmanager
+def new_file(path: str) -> Iterator[TextIO]:
+    """Give a text file to fill; at the block's end it is on disk under its name, which was free.
+
+    Raises StoreExistsError. Nothing is left of it when the block raises.
+    """
+    target = Path(path)
+    if os.path.lexists(target):
+        raise StoreExistsError(path)
+    with _translated(target):
+        handle, name = mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        with _translated(target):
+            Path(name).replace(target)
+            _sync(target.parent)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
 def _page_problems(data: Path) -> tuple[list[str], bool]:
     """Return what is wrong, and whether the file cannot even be opened to look again."""
     try:
@@ -212,7 +239,7 @@ def _page_problems(data: Path) -> tuple[list[str], bool]:
     except ImportError:  # py-lmdb before 3.0
         return [], False
     try:
-        return list(verify(str(data))), False
+        return list(verify(str(data))), False  # type: ignore[no-untyped-call]
     except VerifyError as error:
         return [str(error)], True
 

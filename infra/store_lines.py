@@ -24,7 +24,6 @@ from tachograph.infra.codec import Codec
 from tachograph.infra.jsonl import from_json, to_json
 from tachograph.infra.layout import (
     MAX_VERSION,
-    blake2b,
     digest_body,
     digest_record,
     encode_text,
@@ -35,7 +34,6 @@ from tachograph.infra.layout import (
 if TYPE_CHECKING:
     Copy = Heading | CopiedRecord | CopiedBlob | CopiedTracking
 
-FORMAT = "tachograph-export"
 VERSION = 1
 """Raised when a line gets another meaning; a reader refuses a higher one."""
 _CODEC = Codec(keep_custom=True)
@@ -114,7 +112,7 @@ _KINDS: tuple[type[_Line], ...] = (EventLine, BlobLine, TrackingLine, HeadingLin
 def heading(line: Heading) -> dict[str, Any]:
     """Return the first line."""
     head = HeadLine(position=line.head.position, digest=line.head.digest.hex())
-    return _shown(HeadingLine(format=FORMAT, version=VERSION, head=head, run=line.run_id))
+    return _shown(HeadingLine(format="tachograph-export", version=VERSION, head=head, run=line.run_id))
 
 
 def event(copy: CopiedRecord) -> dict[str, Any]:
@@ -176,7 +174,8 @@ def _parse(text: str) -> Copy:
         raise ValueError(f"is not JSON ({error})") from error
     for kind in _KINDS:
         if isinstance(obj, dict) and kind.leads in obj:
-            return _PARSERS[kind](kind.model_validate(obj))
+            parsed: Copy = _PARSERS[kind](kind.model_validate(obj))
+            return parsed
     raise ValueError("is no line of an export")
 
 
@@ -232,7 +231,7 @@ def _parse_blob(line: Any) -> CopiedBlob:
     if line.data is None:
         return CopiedBlob(ref, None)
     data = base64.b64decode(line.data, validate=True)
-    if len(data) != ref.size or blake2b(data, digest_size=32).hexdigest() != ref.digest:
+    if len(data) != ref.size or digest_body(data).hex() != ref.digest:
         raise ValueError("holds a payload that was changed: its digest does not fit it")
     return CopiedBlob(ref, data)
 

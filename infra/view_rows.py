@@ -1,7 +1,7 @@
 """The rows of the views: which tables, keys and values they are kept in. Opens no file itself.
 
-Keys are short and of fixed kinds: positions, 16-byte digests of ids, and at most 64 bytes of an
-id. User strings never become keys, whose length LMDB limits.
+Keys are short and of fixed kinds: positions, versions, 16-byte digests of ids, and at most 64
+bytes of an id. User strings never become keys, whose length LMDB limits.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from struct import Struct
 
 from tachograph.domain.errors import MalformedValueError, StoreCorruptError
 from tachograph.domain.records import GENESIS_DIGEST
-from tachograph.infra.layout import STREAM_VERSION, U64, decode_text, encode_text, name_key
+from tachograph.infra.layout import U64, decode_text, encode_text, name_key
 from tachograph.projections.run_cards import card, is_open
 from tachograph.projections.views import VERSIONS, Mark
 
@@ -41,24 +41,27 @@ if TYPE_CHECKING:
 
 
 META = b"meta"
-"""View name -> (version, position, digest)."""
+"""View name -> version, position, digest."""
+NAMES = b"names"
+"""First 64 bytes of the id, digest of the id -> position of the run's first event, id."""
 SUMMARIES = b"summaries"
-"""Stream key -> summary."""
+"""Position of the run's first event -> summary. Rows are then made in the order of their keys."""
 CARDS = b"cards"
-"""Position of `run.created` -> card: read backwards it is a list, newest first."""
+"""Position of the run's first event -> card: read backwards it is a list, newest first."""
 OPEN = b"open"
-"""Position of `run.created` of every run that nothing has ended -> nothing."""
+"""Position of the first event of every run that nothing has ended -> nothing."""
 TOUCHED = b"touched"
 """Position of a run's last event -> position of its first, latest time in the log so far."""
-NAMES = b"names"
-"""First 64 bytes of the id, stream key -> position of `run.created`, id."""
-TIMELINE = b"timeline"
-"""Stream key, version -> entry; version 0 -> what the projection keeps between two events."""
-TABLES = (META, SUMMARIES, CARDS, OPEN, TOUCHED, NAMES, TIMELINE)
+TIMELINES = b"timelines"
+"""Digest of the id -> what the projection keeps of the run between two events."""
+ENTRIES = b"entries"
+"""Position of the run's first event, version -> entry of its timeline."""
+TABLES = (META, NAMES, SUMMARIES, CARDS, OPEN, TOUCHED, TIMELINES, ENTRIES)
 
 LONGEST_PREFIX = 64
 _LATEST = b"latest_us"
 _TOUCH = Struct(">Qq")
+_ENTRY = Struct(">QQ")
 _MOST_NAMES = 10_000
 """Ids looked at for a prefix: a shorter prefix is ambiguous anyway."""
 
@@ -66,7 +69,7 @@ _MOST_NAMES = 10_000
 class Rows:
     """The content of all views within one transaction. Satisfies ViewReader and ViewWriter."""
 
-    __slots__ = ("_codec", "_keys", "_packer", "_place", "_tables", "_touched")
+    __slots__ = ("_codec", "_packer", "_place", "_tables", "_touched")
 
     def __init__(self, tables: Tables, codec: Codec, place: str) -> None:
         self._tables = tables
@@ -74,8 +77,6 @@ class Rows:
         self._place = place
         """Names the views in errors."""
         self._packer: Any = None
-        self._keys: dict[str, bytes] = {}
-        """Stream key of each run that was asked for."""
         self._touched: dict[str, int] = {}
         """Stored position of the last event, of each run that was loaded."""
 
@@ -116,25 +117,34 @@ class Rows:
 
     def summary(self, run_id: str) -> dict[str, Any] | None:
         """Return the summary of a run, or None. The caller may change what it gets."""
-        summary: dict[str, Any] | None = self._get(SUMMARIES, self._key(run_id))
-        self._touched[run_id] = summary["updated_position"] if summary else 0
+        named = self._tables.get(NAMES, _name_key(run_id))
+        if named is None:
+            self._touched[run_id] = 0
+            return None
+        summary: dict[str, Any] = self._need(SUMMARIES, named[: U64.size])
+        self._touched[run_id] = summary["updated_position"]
         return summary
 
     def put_summary(self, summary: dict[str, Any]) -> None:
         """Keep a summary, and everything cut from it."""
         run_id = summary["id"]
-        stream = self._key(run_id)
         created = U64.pack(summary["created_position"])
-        self._put(SUMMARIES, stream, summary)
+        if run_id not in self._touched:
+            self.summary(run_id)
+        before, now = self._touched[run_id], summary["updated_position"]
+        if before:
+            self._tables.delete(TOUCHED, U64.pack(before))
+        else:
+            self._tables.put(NAMES, _name_key(run_id), created + encode_text(run_id))
+        touch = _TOUCH.pack(summary["created_position"], summary["latest_us"])
+        self._tables.put(TOUCHED, U64.pack(now), touch)
+        self._touched[run_id] = now
+        self._put(SUMMARIES, created, summary)
         self._put(CARDS, created, card(summary))
         if is_open(summary):
             self._tables.put(OPEN, created, b"")
         else:
             self._tables.delete(OPEN, created)
-        before = self._put_touched(run_id, summary)
-        if not before:
-            text = encode_text(run_id)
-            self._tables.put(NAMES, text[:LONGEST_PREFIX] + stream, created + text)
 
     def cards(self) -> Iterator[dict[str, Any]]:
         """Yield the cards of all runs, latest created first."""
@@ -173,10 +183,12 @@ class Rows:
 
     def timeline(self, run_id: str, *, newest: int | None = None) -> list[dict[str, Any]]:
         """Return the entries of a run in order; only the `newest` so many when given."""
-        stream = self._key(run_id)
-        low = STREAM_VERSION.pack(stream, 1)
+        state = self.timeline_state(run_id)
+        if state is None:
+            return []
+        low = U64.pack(state["created_position"])
         entries: list[dict[str, Any]] = []
-        for _, value in self._tables.scan(TIMELINE, low, _after(stream), reverse=True):
+        for _, value in self._tables.scan(ENTRIES, low, _after(low), reverse=True):
             if len(entries) == newest:
                 break
             entries.append(self._unpack(value))
@@ -185,21 +197,21 @@ class Rows:
 
     def timeline_state(self, run_id: str) -> dict[str, Any] | None:
         """Return what the projection keeps of a run between two events, or None."""
-        state: dict[str, Any] | None = self._get(TIMELINE, self._entry_key(run_id, 0))
+        state: dict[str, Any] | None = self._get(TIMELINES, name_key(run_id))
         return state
 
     def put_timeline_state(self, run_id: str, state: dict[str, Any]) -> None:
         """Keep what the projection needs at the next event."""
-        self._put(TIMELINE, self._entry_key(run_id, 0), state)
+        self._put(TIMELINES, name_key(run_id), state)
 
-    def timeline_entry(self, run_id: str, version: int) -> dict[str, Any]:
+    def timeline_entry(self, created_position: int, version: int) -> dict[str, Any]:
         """Return one entry. The caller may change what it gets."""
-        entry: dict[str, Any] = self._need(TIMELINE, self._entry_key(run_id, version))
-        return entry
+        found: dict[str, Any] = self._need(ENTRIES, _ENTRY.pack(created_position, version))
+        return found
 
-    def put_timeline_entry(self, run_id: str, version: int, entry: dict[str, Any]) -> None:
+    def put_timeline_entry(self, created_position: int, entry: dict[str, Any]) -> None:
         """Keep one entry."""
-        self._put(TIMELINE, self._entry_key(run_id, version), entry)
+        self._put(ENTRIES, _ENTRY.pack(created_position, entry["version"]), entry)
 
     # All of it.
 
@@ -208,27 +220,6 @@ class Rows:
         for table in sorted(TABLES):
             for key, value in self._tables.scan(table):
                 yield table.decode(), key, value
-
-    def _put_touched(self, run_id: str, summary: dict[str, Any]) -> int:
-        """Move a run to where it was touched last; return where it was before, 0 for new."""
-        if run_id not in self._touched:
-            self.summary(run_id)
-        before, now = self._touched[run_id], summary["updated_position"]
-        if before:
-            self._tables.delete(TOUCHED, U64.pack(before))
-        touch = _TOUCH.pack(summary["created_position"], summary["latest_us"])
-        self._tables.put(TOUCHED, U64.pack(now), touch)
-        self._touched[run_id] = now
-        return before
-
-    def _key(self, run_id: str) -> bytes:
-        key = self._keys.get(run_id)
-        if key is None:
-            key = self._keys[run_id] = name_key(run_id)
-        return key
-
-    def _entry_key(self, run_id: str, version: int) -> bytes:
-        return STREAM_VERSION.pack(self._key(run_id), version)
 
     def _get(self, table: bytes, key: bytes) -> Any:
         value = self._tables.get(table, key)
@@ -266,6 +257,11 @@ class Rows:
         except MalformedValueError as error:
             reason = f"a row of its views cannot be read: {error}"
             raise StoreCorruptError(self._place, reason) from error
+
+
+def _name_key(run_id: str) -> bytes:
+    text = encode_text(run_id)
+    return text[:LONGEST_PREFIX] + name_key(run_id)
 
 
 def _after(prefix: bytes) -> bytes | None:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     Entry = dict[str, Any]
 
     class TimelineView(Protocol):
-        """Where the entries of each run are kept, by the version of their first event."""
+        """Where the entries of each run are kept, by the version of their first event.
+
+        A run's entries are kept together, by the position of its first event.
+        """
 
         def timeline_state(self, run_id: str) -> dict[str, Any] | None:
             """Return what the projection keeps of a run between two events, or None."""
@@ -25,11 +28,11 @@ if TYPE_CHECKING:
         def put_timeline_state(self, run_id: str, state: dict[str, Any]) -> None:
             """Keep it."""
 
-        def timeline_entry(self, run_id: str, version: int) -> Entry:
+        def timeline_entry(self, created_position: int, version: int) -> Entry:
             """Return one entry. The caller may change what it gets."""
 
-        def put_timeline_entry(self, run_id: str, version: int, entry: Entry) -> None:
-            """Keep one entry."""
+        def put_timeline_entry(self, created_position: int, entry: Entry) -> None:
+            """Keep one entry, by its own version."""
 
 
 NAME = "timeline"
@@ -55,7 +58,7 @@ class Timelines:
         """Apply one event. Raises UnknownEventTypeError for an unknown `run.` topic."""
         run = self._runs.get(stream)
         if run is None:
-            run = self._runs[stream] = _Timeline(stream, self._view)
+            run = self._runs[stream] = _Timeline(stream, self._view, position)
         handler = handler_of(_HANDLERS, topic, position)
         if ERASED in fields:
             return
@@ -73,12 +76,13 @@ class Timelines:
 class _Timeline:
     """The timeline of one run while events are folded: its open spans and what changed."""
 
-    __slots__ = ("active_us", "changed", "epoch", "open", "position", "run_id", "view")
+    __slots__ = ("active_us", "changed", "created", "epoch", "open", "position", "run_id", "view")
 
-    def __init__(self, run_id: str, view: TimelineView) -> None:
+    def __init__(self, run_id: str, view: TimelineView, position: int) -> None:
         self.run_id = run_id
         self.view = view
         state = view.timeline_state(run_id) or {}
+        self.created: int = state.get("created_position", position)
         self.epoch: int = state.get("epoch", 0)
         self.active_us: int = state.get("active_us", 0)
         self.open: dict[str, int] = state.get("open", {})
@@ -90,9 +94,14 @@ class _Timeline:
 
     def write(self) -> None:
         """Write what changed to the view."""
-        for version, entry in self.changed.items():
-            self.view.put_timeline_entry(self.run_id, version, entry)
-        state = {"epoch": self.epoch, "active_us": self.active_us, "open": self.open}
+        for entry in self.changed.values():
+            self.view.put_timeline_entry(self.created, entry)
+        state = {
+            "created_position": self.created,
+            "epoch": self.epoch,
+            "active_us": self.active_us,
+            "open": self.open,
+        }
         self.view.put_timeline_state(self.run_id, state)
 
     def add(self, kind: str, fields: Fields, **details: Any) -> Entry:
@@ -122,7 +131,7 @@ class _Timeline:
             return None
         entry = self.changed.get(version)
         if entry is None:
-            entry = self.changed[version] = self.view.timeline_entry(self.run_id, version)
+            entry = self.changed[version] = self.view.timeline_entry(self.created, version)
         return entry
 
     def end(self, slot: str, ended_us: int, **details: Any) -> None:

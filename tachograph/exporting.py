@@ -79,7 +79,7 @@ def export(
     records: Records,
     codec: Codec,
     blobs: Blobs,
-    write: Callable[[Copy], None],
+    write: Callable[[Copy], object],
     *,
     run_id: str | None = None,
     progress: Progress | None = None,
@@ -155,10 +155,10 @@ def check(source: Source, at_position: int = 0, progress: Progress | None = None
             raise ImportRefusedError(source.name, number, wrong)
         if progress is not None and number % CHUNK == 0 and found.heading is not None:
             progress(found.end.position, found.heading.head.position)
-    if found.heading is None or found.end != found.heading.head:
-        promised = f": the file should go on to position {found.heading.head.position}"
-        wrong = f"is missing{promised if found.heading else ''}"
-        raise ImportRefusedError(source.name, number + 1, wrong)
+    promised = found.heading.head if found.heading is not None else Head(-1, b"")
+    if found.end != promised:
+        wrong = f"is missing: the file should go on to position {promised.position}"
+        raise ImportRefusedError(source.name, number + 1, wrong if number else "is missing")
     return found
 
 

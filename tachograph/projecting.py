@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 CHUNK = 2000
-"""Events folded in one transaction: so many are lost when the process is killed, and in memory."""
+"""Events in memory at a time."""
+CHUNKS = 5
+"""Portions folded in one transaction: what is done again after a kill."""
 MOST_DIFFERENCES = 1000
 _UPCAST = frozenset(topic for topic, kind in EVENT_TYPES.items() if kind.class_version > 1)
 _UNREADABLE = (
@@ -232,15 +234,18 @@ class _Folding:
         self._views = views
 
     def advance(self, up_to: int | None) -> bool:
-        """Fold the next portion; False when there is none."""
+        """Fold the next portions; False when there are no more."""
         try:
-            return self._views.update(lambda writer: self._portion(writer, up_to))
+            return self._views.update(lambda writer: self._portions(writer, up_to))
         except _UnreadableError as unreadable:
             before = unreadable.record.position - 1
-        # Nothing of that portion was kept: fold what comes before the event.
-        self._views.update(lambda writer: self._portion(writer, before))
+        # Nothing of that transaction was kept: fold what comes before the event.
+        self._views.update(lambda writer: self._portions(writer, before))
         self.stopped.update({name: unreadable.of(name) for name in unreadable.views})
         return True
+
+    def _portions(self, writer: ViewWriter, up_to: int | None) -> bool:
+        return all(self._portion(writer, up_to) for _ in range(CHUNKS))
 
     def _portion(self, writer: ViewWriter, up_to: int | None) -> bool:
         """Fold the next portion into the views that are furthest behind."""

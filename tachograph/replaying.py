@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from tachograph.domain.changes import Change, changes
 from tachograph.domain.errors import ReplayDivergedError
-from tachograph.domain.records import _Fields
+from tachograph.domain.records import SnapshotRecord, _Fields
 from tachograph.domain.run import Run
 from tachograph.projections import run_cards, run_summaries
+from tachograph.projections.folding import PREFIX
+from tachograph.verifying import UNREADABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Protocol
 
     from tachograph.domain.records import Record
+    from tachograph.ports import Progress
     from tachograph.runs import RunRepository
 
     Fields = dict[str, Any]
@@ -112,14 +115,47 @@ def strict(repository: RunRepository, run_id: str, views: StoredViews) -> Agreem
         run_summaries.apply(summary, record.topic, fields, record.position)
         run.evolve(record.topic, fields)
         if record.version in snapshots:
-            replayed = {**run.to_snapshot(), "snapshot_format": None}
-            for change in changes(snapshots[record.version], replayed):
+            for change in changes(snapshots[record.version], _plain(run)):
                 raise _diverged(run_id, record.version, "snapshot", change)
     stored = views.summary(run_id)
     _compare(repository, run_id, "summary", stored, summary)
     card = views.card_at(summary["created_position"])
     _compare(repository, run_id, "card", card, run_cards.card(summary))
     return Agreement(run.version, len(snapshots), 2)
+
+
+def mend_snapshots(
+    repository: RunRepository,
+    snapshots: Iterable[SnapshotRecord],
+    progress: Progress | None = None,
+) -> int:
+    """Write every snapshot anew that is not what the events say; return how many those were."""
+    versions: dict[str, set[int]] = {}
+    for snapshot in snapshots:
+        versions.setdefault(str(snapshot.stream), set()).add(snapshot.version)
+    mended = 0
+    for done, (run_id, wanted) in enumerate(versions.items(), 1):
+        mended += _mend(repository, run_id, wanted)
+        if progress is not None:
+            progress(done, len(versions))
+    return mended
+
+
+def _mend(repository: RunRepository, run_id: str, wanted: set[int]) -> int:
+    run, mended = Run(), 0
+    for record in _records(repository, run_id, max(wanted)):
+        if not record.topic.startswith(PREFIX):
+            return mended  # of another application
+        run.evolve(record.topic, repository.fields(record))
+        if record.version in wanted:
+            stored = repository.log.snapshot(run_id, up_to=record.version)
+            known = None if stored is None else _state_of(repository, stored)
+            if known is None or any(changes(known, _plain(run))):
+                body = repository.codec.pack(run.to_snapshot(), "")
+                snapshot = SnapshotRecord(run_id, record.version, body)
+                repository.log.append([], snapshot=snapshot)
+                mended += 1
+    return mended
 
 
 def _records(repository: RunRepository, run_id: str, up_to: int | None) -> Iterator[Record]:
@@ -130,13 +166,23 @@ def _records(repository: RunRepository, run_id: str, up_to: int | None) -> Itera
 
 
 def _snapshots(repository: RunRepository, run_id: str) -> Iterator[tuple[int, Fields]]:
-    """Yield every snapshot that a load would use, latest first."""
+    """Yield the state in every snapshot that a load would use, latest first."""
     up_to: int | None = None
     while snapshot := repository.log.snapshot(run_id, up_to=up_to):
-        fields = repository.codec.unpack(snapshot.body)
-        if Run().restore(dict(fields)):
-            yield snapshot.version, {**fields, "snapshot_format": None}
+        state = _state_of(repository, snapshot)
+        if state is not None:
+            yield snapshot.version, state
         up_to = snapshot.version - 1
+
+
+def _state_of(repository: RunRepository, snapshot: SnapshotRecord) -> Fields | None:
+    """Return the state in a snapshot, None when a load would not use it."""
+    run = Run()
+    try:
+        usable = run.restore(repository.codec.unpack(snapshot.body))
+    except UNREADABLE:
+        return None
+    return _plain(run) if usable else None
 
 
 def _compare(

@@ -88,17 +88,19 @@ class Session:
     def execute(self, command: Callable[[Run, Cause], T]) -> T:
         """Decide by the present state, record durably, return what the command returned.
 
-        When another writer was first, the run is read again and the command decides again.
+        When another writer was first, or the command is refused by a state that is no longer
+        the latest, the run is read again and the command decides again.
         """
         with self._lock:
             for remaining in range(MAX_CONFLICTS, -1, -1):
                 run = self.run
+                known_version = run.version
                 try:
                     result = command(run, self._actor.cause(self.epoch))
                     self._repository.save(run)
-                except errors.VersionConflictError:
+                except (errors.VersionConflictError, errors.RefusalError):
                     self._run = None
-                    if not remaining:
+                    if not remaining or not self._overtaken(known_version):
                         raise
                 except BaseException:
                     # The state in memory may be ahead of the log, or stale: read it again.
@@ -106,7 +108,11 @@ class Session:
                     raise
                 else:
                     return result
-            raise AssertionError("unreachable: the last conflict raises")
+            raise AssertionError("unreachable: the last try returns or raises")
+
+    def _overtaken(self, known_version: int) -> bool:
+        """Say whether others recorded something since the state was read."""
+        return self._repository.log.stream_version(self.run_id) > known_version
 
     def beat(self, note: dict[str, Any] | None = None) -> None:
         """Renew this attempt's lease; not an event, and lost at a reboot."""
@@ -140,7 +146,7 @@ class Session:
         output: Any = None,
     ) -> None:
         """Record a finished batch; a large output goes to the blobs first."""
-        self.run.check_batch(name, index)
+        self.execute(lambda run, _why: run.check_batch(name, index))
         stored = self.payloads.store(output, "output")
         self.execute(
             lambda run, why: run.complete_batch(

@@ -1,14 +1,15 @@
-"""Build what the upkeep of a store needs. Like bootstrap: the only other place that knows both
-the use cases and infra. Nothing runs at import, and no light command imports it.
+"""Build what the upkeep of a store needs: what bootstrap is to recording. Runs nothing at import.
+
+No light command imports it.
 """
 
 from __future__ import annotations
 
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tachograph import exporting, storing, verifying
+from tachograph import exporting, projecting, replaying, storing, verifying
 from tachograph.bootstrap import find
 from tachograph.domain.copies import CopiedBlob, CopiedRecord, CopiedTracking, Heading
 from tachograph.domain.errors import StoreCorruptError, StoreNotFoundError
@@ -18,17 +19,29 @@ from tachograph.infra.blobs import Blobs
 from tachograph.infra.codec import Codec
 from tachograph.infra.lmdb_environment import open_environment
 from tachograph.infra.lmdb_log import LMDBLog
-from tachograph.infra.store_files import StoreFiles
+from tachograph.infra.store_files import StoreFiles, new_file
 from tachograph.infra.store_records import StoreRecords
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from tachograph.bootstrap import Services
-    from tachograph.domain.records import Head
+    from tachograph.domain.records import Head, Record
     from tachograph.exporting import Copy, Exported, Imported
     from tachograph.ports import Progress
-    from tachograph.storing import Backup, Compaction, Measures
+    from tachograph.projecting import Difference
+    from tachograph.replaying import Agreement
+    from tachograph.storing import Backup, Compaction
+
+
+__all__ = ["new_file"]
+
+_LINES: dict[type, Callable[[Any], dict[str, Any]]] = {
+    Heading: store_lines.heading,
+    CopiedRecord: store_lines.event,
+    CopiedBlob: store_lines.blob,
+    CopiedTracking: store_lines.tracking,
+}
 
 
 def files(services: Services) -> StoreFiles:
@@ -36,14 +49,37 @@ def files(services: Services) -> StoreFiles:
     return StoreFiles(services.folder)
 
 
-def measure(services: Services) -> Measures:
-    """Count and measure what is in a store."""
-    return storing.measure(services.log, services.blobs, files(services))
+def find_existing(store: str | None) -> str:
+    """Return the folder of the store to use. Raises StoreNotFoundError or StoreFormatError."""
+    folder, _ = find(store)
+    if not store_folder.is_store(folder):
+        raise StoreNotFoundError(folder)
+    store_folder.check_format(folder)
+    return folder
 
 
-def counts(services: Services) -> dict[str, int]:
-    """Return how many streams, event types and snapshots there are."""
-    return StoreRecords(services.environment).counts()
+def describe(services: Services) -> dict[str, Any]:
+    """Return what is in an open store, as `tacho store info --json` prints it."""
+    measures = storing.measure(services.log, services.blobs, files(services))
+    counts = StoreRecords(services.environment).counts()
+    return {
+        "store": services.folder,
+        "origin": services.origin,
+        "format": files(services).format(),
+        "events": measures.head.position,
+        "runs": measures.runs,
+        "streams": counts["streams"],
+        "eventTypes": counts["types"],
+        "snapshots": counts["snapshots"],
+        "blobs": measures.blobs,
+        "anchor": f"{measures.head.position}:{measures.head.digest.hex()}",
+        "lastWriteUs": measures.last_write_us,
+        "sizes": measures.sizes,
+        "mapSize": services.environment.map_size,
+        "readers": [
+            {"pid": pid, "transaction": txn} for pid, txn in services.environment.readers()
+        ],
+    }
 
 
 def verify(
@@ -115,21 +151,43 @@ def import_file(services: Services, path: str, progress: Progress | None = None)
     )
 
 
-def line(copy: Copy) -> dict[str, object]:
+def event_line(services: Services, record: Record) -> dict[str, Any]:
+    """Return an event as the JSON object that an export has for it."""
+    return store_lines.event(StoreRecords(services.environment).copied(record))
+
+
+def rebuild(services: Services, progress: Progress | None = None) -> int:
+    """Make all views anew from the log, and return the position they have reached."""
+    return projecting.rebuild(services.log, _reading_codec(), services.views(), progress)
+
+
+def check_views(services: Services, progress: Progress | None = None) -> list[Difference]:
+    """Return where the views are not what the log says."""
+    return projecting.check(services.log, _reading_codec(), services.views(), progress)
+
+
+def mend_snapshots(services: Services, progress: Progress | None = None) -> int:
+    """Write every snapshot anew that is not what the events say; return how many those were."""
+    snapshots = StoreRecords(services.environment).snapshots()
+    return replaying.mend_snapshots(services.repository, snapshots, progress)
+
+
+def replay_strictly(services: Services, run_id: str) -> Agreement:
+    """Replay a run and compare it with everything that is stored about it."""
+    return projecting.ask(
+        services.log,
+        _reading_codec(),
+        services.views(),
+        lambda views: replaying.strict(services.repository, run_id, views),
+    )
+
+
+def line(copy: Copy) -> dict[str, Any]:
     """Return a part of an export as the JSON object of its line."""
-    if isinstance(copy, CopiedRecord):
-        return store_lines.event(copy)
-    if isinstance(copy, CopiedBlob):
-        return store_lines.blob(copy)
-    if isinstance(copy, CopiedTracking):
-        return store_lines.tracking(copy)
-    assert isinstance(copy, Heading)
-    return store_lines.heading(copy)
+    return _LINES[type(copy)](copy)
 
 
-def _verify(
-    store: str, anchor: Head | None, progress: Progress | None
-) -> Iterator[Problem]:
+def _verify(store: str, anchor: Head | None, progress: Progress | None) -> Iterator[Problem]:
     environment = open_environment(store_folder.log_folder(store), create=False, readonly=True)
     try:
         yield from verifying.verify(

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 CHUNK = 1000
-_MALFORMED = (TachographError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
+UNREADABLE = (TachographError, LookupError, TypeError, ValueError, AttributeError, RecursionError)
 """What decoding bytes that are no event raises."""
 
 
@@ -90,7 +90,7 @@ def references(codec: Codec, packed: bytes) -> list[BlobRef] | None:
     """Return the payloads that an event's body or a payload refers to; None if it is unreadable."""
     try:
         return list(_references(codec.unpack(packed)))
-    except _MALFORMED:
+    except UNREADABLE:
         return None
 
 
@@ -126,7 +126,7 @@ def _check_events(
                 continue
             try:
                 fields = codec.unpack(record.body)
-            except _MALFORMED as error:
+            except UNREADABLE as error:
                 fields = None
                 if record.topic.startswith(PREFIX):
                     yield _unreadable(record, error)
@@ -148,7 +148,7 @@ def _check_fields(record: Record, fields: dict[str, Any]) -> Iterator[Problem]:
         fields["originator_id"] = record.stream
         fields["originator_version"] = record.version
         EVENT_TYPES[record.topic](**upcast(record.topic, fields))
-    except _MALFORMED as error:
+    except UNREADABLE as error:
         yield _unreadable(record, error)
 
 
@@ -171,13 +171,12 @@ def _check_snapshots(
 ) -> Iterator[Problem]:
     for snapshot in snapshots:
         what = f"the snapshot of {snapshot.stream} at version {snapshot.version}"
-        records = log.read_stream(
-            snapshot.stream, after=snapshot.version - 1, up_to=snapshot.version
-        )
+        stream = str(snapshot.stream)
+        records = log.read_stream(stream, after=snapshot.version - 1, up_to=snapshot.version)
         if not records:
             yield Problem("snapshot", 0, f"{what} belongs to no event")
         elif records[0].topic.startswith(PREFIX):
             try:
                 Run().restore(codec.unpack(snapshot.body))
-            except _MALFORMED as error:
+            except UNREADABLE as error:
                 yield Problem("snapshot", records[0].position, f"{what} cannot be read: {error}")

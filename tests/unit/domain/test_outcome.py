@@ -41,11 +41,11 @@ TABLE = {
 
 class TestTable:
     @pytest.mark.parametrize(("result", "code"), TABLE)
-    @pytest.mark.parametrize("column", COLUMNS)
-    def test_an_outcome_means_this(self, result: str, code: str | None, column: str) -> None:
-        expected = TABLE[result, code][COLUMNS.index(column)]
+    def test_an_outcome_means_this(self, result: str, code: str | None) -> None:
+        traits = outcome.traits(result, code)
+        meant = {column: getattr(traits, column) for column in COLUMNS}
 
-        assert getattr(outcome.traits(result, code), column) == expected
+        assert meant == dict(zip(COLUMNS, TABLE[result, code], strict=True))
 
     def test_the_table_has_every_outcome_and_every_column(self) -> None:
         assert {result for result, _ in TABLE} == set(outcome.OUTCOMES)

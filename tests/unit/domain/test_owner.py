@@ -14,7 +14,9 @@ texts = st.none() | st.text()
 numbers = st.none() | st.integers(0, 2**63 - 1)
 
 
-@given(st.builds(Owner, texts, texts, numbers, numbers, texts, st.sampled_from(["process", "unowned"])))
+@given(
+    st.builds(Owner, texts, texts, numbers, numbers, texts, st.sampled_from(["process", "unowned"]))
+)
 def test_an_owner_survives_its_stored_form(owner: Owner) -> None:
     assert Owner.from_fields(owner.to_fields()) == owner
 
@@ -35,7 +37,15 @@ def test_fields_of_a_newer_version_are_ignored() -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"pid": "7"}, {"pid": True}, {"pid": 7.0}, {"host": 7}, {"boot_id": b"x"}, {"kind": "robot"}, {}],
+    [
+        {"pid": "7"},
+        {"pid": True},
+        {"pid": 7.0},
+        {"host": 7},
+        {"boot_id": b"x"},
+        {"kind": "robot"},
+        {},
+    ],
 )
 def test_a_field_of_the_wrong_type_counts_as_absent(fields: dict[str, Any]) -> None:
     assert Owner.from_fields(fields) == Owner(None)

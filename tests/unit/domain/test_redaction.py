@@ -68,9 +68,7 @@ def test_a_secret_does_not_stay_in_a_text(secret: str, before: str, after: str) 
         ]
     ),
 )
-def test_an_encoded_secret_does_not_stay(
-    secret: str, before: str, after: str, encode: Any
-) -> None:
+def test_an_encoded_secret_does_not_stay(secret: str, before: str, after: str, encode: Any) -> None:
     encoded = encode(secret)
 
     redacted = Redactor([secret]).redact(before + encoded + after)
@@ -126,9 +124,7 @@ def test_a_value_without_secrets_is_left_as_it_is(value: Any) -> None:
 
 
 @given(secrets, st.binary(max_size=30), st.binary(max_size=30))
-def test_packed_bytes_with_a_secret_are_noticed(
-    secret: str, before: bytes, after: bytes
-) -> None:
+def test_packed_bytes_with_a_secret_are_noticed(secret: str, before: bytes, after: bytes) -> None:
     redactor = Redactor([secret])
 
     assert redactor.touches(before + secret.encode() + after)

@@ -107,7 +107,7 @@ def test_an_unreadable_payload_is_an_error(blobs: Blobs, tmp_path: Path) -> None
     path_of(tmp_path, ref).unlink()
     path_of(tmp_path, ref).mkdir()
 
-    with pytest.raises(BlobMissingError, match="directory|denied"):
+    with pytest.raises(BlobMissingError, match=r"directory|denied"):
         blobs.get(ref)
     assert [problem for _, problem in blobs.verify()] != []
 
@@ -194,9 +194,7 @@ def test_a_write_that_stops_halfway_leaves_nothing(
     assert files(tmp_path) == []
 
 
-def test_a_write_in_pieces_is_whole(
-    blobs: Blobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_in_pieces_is_whole(blobs: Blobs, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     monkeypatch.setattr(os, "write", lambda handle, data: write(handle, bytes(data[:3])))
     ref = blobs.put(b"0123456789")

@@ -135,8 +135,8 @@ def test_people_write_times_in_these_ways(text: str, time_us: int) -> None:
         ("123456789012", "neither seconds"),
         ("@", "no form"),
         ("1.2.3", "no form"),
-        ("٣d", "no form"),
-        ("١٧٧٠٠٠٠٠٠٠", "no form"),
+        ("\u0663d", "no form"),
+        ("\u0661" * 10, "no form"),  # a digit, not an ASCII one
         ("2026-13-01", "month"),
         ("2026-02-30T00:00Z", "day"),
         ("2026-02-02T25:00Z", "hour"),

@@ -1,0 +1,1 @@
+"""What Tachograph is compared with, each as its own authors would have it used."""

@@ -1,0 +1,294 @@
+"""Any command as a run: passed through, ended truthfully, recorded whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from command_line import TACHO, here, history, tacho, topics
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("store_environment")
+Capture = pytest.CaptureFixture[str]
+
+
+def execute(*arguments: str, cwd: Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    return tacho("run", "exec", "--id", "job", *arguments, cwd=cwd, **options)
+
+
+def last(run_id: str = "job") -> dict[str, Any]:
+    return history(run_id)[-1][1]
+
+
+def ending(run_id: str = "job") -> dict[str, Any]:
+    """Return how the last attempt's command ended, as it was recorded."""
+    results = [fields for topic, fields in history(run_id) if topic == "run.step-completed"]
+    result: dict[str, Any] = results[-1]["result"]
+    return result
+
+
+def test_output_passes_through_and_its_tail_is_recorded(tmp_path: Path) -> None:
+    done = execute("--tail-bytes", "6", "--", "sh", "-c", "echo first; echo last", cwd=tmp_path)
+
+    assert (done.returncode, done.stdout) == (0, "first\nlast\n")
+    assert ending()["output"] == "\nlast\n"
+    assert ending()["output_bytes"] == 11
+
+
+def test_a_large_tail_is_kept_apart_and_loaded_again(tmp_path: Path) -> None:
+    from tachograph.bootstrap import open_store
+
+    script = "head -c 300000 /dev/zero | tr '\\0' 'x'"
+    done = execute("--tail-bytes", "200000", "--", "sh", "-c", script, cwd=tmp_path)
+    services = open_store(read_only=True)
+    loaded = services.payloads.load(ending())
+    services.close()
+
+    assert done.returncode == 0
+    assert loaded["output"] == "x" * 200_000
+
+
+def test_exit_code_0_alone_is_no_success(tmp_path: Path) -> None:
+    """G12: nothing says that the command did its work."""
+    done = execute("--", "true", cwd=tmp_path)
+
+    assert done.returncode == 0
+    assert (last()["outcome"], last()["reason_code"]) == ("success_with_review", "not_judged")
+    assert topics("job") == [
+        "created",
+        "attempt-started",
+        "phase-started",
+        "step-completed",
+        "phase-ended",
+        "semantic-gate-judged",
+        "finished",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "reason", "signal_name"),
+    [
+        ("exit 3", 3, "exit code 3", None),
+        ("kill -KILL $$", 137, "killed by SIGKILL", "SIGKILL"),
+        ("kill -SEGV $$", 139, "killed by SIGSEGV", "SIGSEGV"),
+    ],
+)
+def test_a_command_that_fails_fails_the_run(
+    script: str, code: int, reason: str, signal_name: str | None, tmp_path: Path
+) -> None:
+    done = execute("--", "sh", "-c", script, cwd=tmp_path)
+
+    assert done.returncode == code
+    assert (last()["outcome"], last()["reason"]) == ("failed", reason)
+    assert ending()["signal"] == signal_name
+    assert f"job: failed, {reason}" in done.stderr
+
+
+def test_the_next_execution_resumes_a_failed_run(tmp_path: Path) -> None:
+    script = "test -e ok || { touch ok; exit 3; }"
+    codes = [execute("--", "sh", "-c", script, cwd=tmp_path).returncode for _ in range(2)]
+
+    assert codes == [3, 0]
+    assert topics("job").count("attempt-started") == 2
+    assert last()["outcome"] == "success_with_review"
+
+
+def test_another_exit_code_can_mean_success(tmp_path: Path) -> None:
+    options = ("--success-code", "0", "--success-code", "3")
+    done = execute(*options, "--", "sh", "-c", "exit 3", cwd=tmp_path)
+
+    assert done.returncode == 3
+    assert last()["outcome"] == "success_with_review"
+
+
+def test_expected_outputs_that_are_there_make_a_success(tmp_path: Path) -> None:
+    done = execute("--expect-output", "out.txt", "--", "sh", "-c", "echo x >out.txt", cwd=tmp_path)
+    artifacts = [fields for topic, fields in history("job") if topic == "run.artifact-recorded"]
+
+    assert done.returncode == 0
+    assert last()["outcome"] == "success"
+    assert [(item["name"], item["path"], item["size"]) for item in artifacts] == [
+        ("out.txt", str(tmp_path / "out.txt"), 2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        ("true", "was not written anew"),
+        (": >out.txt", "is empty"),
+        ("rm out.txt", "was not made"),
+    ],
+)
+def test_expected_outputs_that_are_not_there_fail_the_gate(
+    script: str, problem: str, tmp_path: Path
+) -> None:
+    """Exit code 0 would be a lie then."""
+    (tmp_path / "out.txt").write_text("of yesterday")
+    done = execute("--expect-output", "out.txt", "--", "sh", "-c", script, cwd=tmp_path)
+
+    assert done.returncode == 7
+    assert last()["outcome"] == "failed_semantic_empty"
+    assert f"expected output out.txt {problem}" in done.stderr
+
+
+def test_the_command_finds_its_run_and_records_on_its_own(tmp_path: Path) -> None:
+    python, flag, code = TACHO
+    script = f"""
+    tacho() {{ {python} {flag} '{code}' "$@"; }}
+    tacho run phase start inner --batches 1
+    tacho run batch inner 0 --inputs 2 --output-json '[1, 2]'
+    tacho run phase end inner
+    """
+    done = execute("--", "sh", "-c", script, cwd=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert "batch-completed" in topics("job")
+    assert last()["outcome"] == "success"
+
+
+def test_a_phase_that_the_command_left_open_makes_it_partial(tmp_path: Path) -> None:
+    python, flag, code = TACHO
+    script = f"{python} {flag} '{code}' run phase start inner"
+    done = execute("--", "sh", "-c", script, cwd=tmp_path)
+
+    assert done.returncode == 75
+    assert (last()["outcome"], last()["reason_code"]) == ("partial", "phases_open")
+
+
+def test_a_command_that_finished_the_run_has_the_last_word(tmp_path: Path) -> None:
+    python, flag, code = TACHO
+    script = f"{python} {flag} '{code}' run finish --outcome skipped --reason 'nothing new'"
+    done = execute("--", "sh", "-c", script, cwd=tmp_path)
+
+    assert done.returncode == 0
+    assert topics("job").count("finished") == 1
+    assert "job: skipped, nothing new" in done.stderr
+
+
+def test_a_command_that_is_not_there(tmp_path: Path) -> None:
+    done = execute("--", "no-such-program-here", cwd=tmp_path)
+
+    assert done.returncode == 127
+    assert (last()["outcome"], last()["reason_code"]) == ("failed", "not_run")
+
+
+def test_a_command_that_may_not_be_run(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+
+    assert execute("--", "./data", cwd=tmp_path).returncode == 126
+
+
+def test_nothing_is_run_when_the_start_cannot_be_recorded(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    environment = {"TACHO_STORE": str(tmp_path / "file" / "store")}
+    done = execute("--", "touch", "made", cwd=tmp_path, environment=environment)
+
+    assert done.returncode not in (0, 75)
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_store_that_goes_away_does_not_stop_the_command_but_is_told(
+    store_path: Path, tmp_path: Path
+) -> None:
+    script = f"rm -r {store_path}; mkdir {store_path}; touch made"
+    done = execute("--", "sh", "-c", script, cwd=tmp_path)
+
+    assert (tmp_path / "made").exists()
+    assert done.returncode != 0
+    assert "the end of run job was not recorded" in done.stderr
+
+
+def test_a_superseded_attempt_does_not_record_its_end(tmp_path: Path) -> None:
+    python, flag, code = TACHO
+    start = f"{python} {flag} '{code}' run note before --run job"
+    take = "run exec --id job -- true"
+    done = execute("--", "sh", "-c", f"{start}; {python} {flag} '{code}' {take}", cwd=tmp_path)
+
+    assert done.returncode == 6  # the inner one was refused: its owner, the outer one, is alive
+    assert last()["outcome"] == "failed"
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_an_interrupted_command_is_partial(name: str, tmp_path: Path) -> None:
+    number = getattr(signal, name)
+    with subprocess.Popen(
+        [*TACHO, "run", "exec", "--id", "job", "--", "sh", "-c", "echo up; exec sleep 600"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        process.send_signal(number)
+        process.wait()
+
+    # A shell shows both as 130: ending by SIGINT lets a loop around it end as well.
+    assert process.returncode == (-number if number == signal.SIGINT else 128 + number)
+    assert (last()["outcome"], last()["reason"]) == ("partial", f"interrupted, killed by {name}")
+
+
+def test_a_time_limit_is_a_failure(tmp_path: Path) -> None:
+    done = execute("--timeout", "0.2", "--", "sleep", "600", cwd=tmp_path)
+
+    assert done.returncode == 143
+    assert (last()["outcome"], last()["reason_code"]) == ("failed", "timeout")
+
+
+def test_a_killed_tacho_leaves_a_run_that_the_next_one_takes_up(tmp_path: Path) -> None:
+    command = [*TACHO, "run", "exec", "--id", "job", "--", "sh", "-c", "echo $$; test -e ok || cat"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert int(process.stdout.readline()) > 0
+        process.kill()
+    (tmp_path / "ok").touch()
+    again = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+
+    assert again.returncode == 0
+    assert topics("job").count("attempt-started") == 2
+
+
+def test_json_is_told_on_stderr_and_stdout_is_the_commands(tmp_path: Path) -> None:
+    done = execute("--json", "--quiet", "--", "echo", "data", cwd=tmp_path)
+
+    assert done.stdout == "data\n"
+    assert json.loads(done.stderr)["outcome"] == "success_with_review"
+
+
+def test_output_that_is_no_text_is_kept_as_bytes(tmp_path: Path) -> None:
+    execute("--", "sh", "-c", r"printf '\377\376'", cwd=tmp_path)
+
+    assert ending()["output"] == b"\xff\xfe"
+
+
+def test_a_secret_does_not_reach_the_store(store_path: Path, tmp_path: Path) -> None:
+    secret = "correct-horse-battery-staple"
+    execute("--", "sh", "-c", 'echo "$API_TOKEN"', cwd=tmp_path, environment={"API_TOKEN": secret})
+    files = [path for path in store_path.rglob("*") if path.is_file()]
+
+    assert ending()["output"].endswith("\n")
+    assert [path for path in files if secret.encode() in path.read_bytes()] == []
+
+
+def test_the_name_is_that_of_the_program(capsys: Capture) -> None:
+    here(capsys, "run", "exec", "--id", "job", "--", "/bin/true")
+
+    assert history("job")[0][1]["command"] == "true"
+    assert history("job")[0][1]["inputs"] == {"argv": ["/bin/true"]}
+
+
+def test_the_environment_of_this_process_is_left_alone(capsys: Capture) -> None:
+    before = dict(os.environ)
+    here(capsys, "run", "exec", "--", "true")
+
+    assert dict(os.environ) == before

@@ -9,12 +9,15 @@ import argparse
 import os
 import sys
 import time
-import traceback
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import machine
 import report
 import running
+
+if TYPE_CHECKING:
+    from harness import Figure
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -26,14 +29,15 @@ def main() -> int:
         del os.environ[name]  # the caller's own stores are none of our business
     RESULTS.mkdir(exist_ok=True)
     facts = machine.facts(RESULTS)
-    figures, broken = [], []
+    figures: list[Figure] = []
+    broken: list[str] = []
     for theme in options.only or running.THEMES:
         print(f"== {theme}", file=sys.stderr, flush=True)
         started = time.perf_counter()
-        try:
-            figures += running.run(theme, RESULTS, quick=options.quick)
-        except Exception:
-            traceback.print_exc()
+        measured_now, error = running.run(theme, RESULTS, quick=options.quick)
+        figures += measured_now
+        if error:
+            print(error, file=sys.stderr)
             broken.append(theme)
         seconds = time.perf_counter() - started
         print(f"   {seconds:.0f} s", file=sys.stderr, flush=True)

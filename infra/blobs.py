@@ -18,6 +18,7 @@ from tachograph.domain.errors import (
     StoreNotFoundError,
     StoreReadOnlyError,
 )
+from tachograph.infra.durable import sync_file, sync_folder
 
 try:
     from _blake2 import blake2b  # hashlib costs a short command 2 ms and is the same function
@@ -154,7 +155,7 @@ class Blobs:
         if not self._holds(ref.digest, data):
             _write_atomically(folder, path, data)
         # Also when it was there: the other writer may not have come this far.
-        _sync_folder(folder)
+        sync_folder(folder)
 
     def _make(self, folder: str) -> None:
         for path in (self._folder, folder):
@@ -162,7 +163,7 @@ class Blobs:
                 os.mkdir(path, 0o700)
             except FileExistsError:
                 continue
-            _sync_folder(os.path.dirname(path))
+            sync_folder(os.path.dirname(path))
 
     def _refuse(self, error: OSError) -> NoReturn:
         kind = _ERRORS.get(error.errno)
@@ -191,7 +192,7 @@ def _write_atomically(folder: str, path: str, data: bytes) -> None:
         try:
             _lock(descriptor)
             _write_all(descriptor, data)
-            _sync(descriptor)
+            sync_file(descriptor)
             if fcntl is not None:
                 os.replace(temporary, path)  # while the lock keeps `clean` away
         finally:
@@ -207,28 +208,6 @@ def _write_all(descriptor: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(descriptor, rest) :]
-
-
-def _sync(descriptor: int) -> None:
-    """Bring a file to the disk itself: on macOS fsync() leaves it in the disk's cache."""
-    full = getattr(fcntl, "F_FULLFSYNC", None)
-    if full is not None:
-        try:
-            fcntl.fcntl(descriptor, full)
-            return
-        except OSError:  # not every file system has it
-            pass
-    os.fsync(descriptor)
-
-
-def _sync_folder(folder: str) -> None:
-    if os.name == "nt":  # has no handle for a folder; NTFS journals the rename
-        return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        _sync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _lock(descriptor: int) -> None:

@@ -5,6 +5,7 @@ Never lets an error of LMDB or of Tachograph out to users of the eventsourcing l
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
@@ -70,6 +71,15 @@ def translated(method: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
+@contextmanager
+def translating() -> Iterator[None]:
+    """Do the same for a block, except that bad use in it is the block's own affair."""
+    try:
+        yield
+    except errors.StoreError as error:
+        raise persistence_error(error) from error
+
+
 class LMDBDatastore:
     """One folder, open for the recorders of one application. Close it when they are done."""
 
@@ -79,11 +89,16 @@ class LMDBDatastore:
 
     @property
     def environment(self) -> Environment:
-        """Return the LMDB environment. Raises StoreClosedError after `close`."""
+        """Return the LMDB environment. Raises InterfaceError after `close`."""
         if self._environment is None:
-            raise errors.StoreClosedError(self.folder)
+            raise persistence_error(errors.StoreClosedError(self.folder))
         return self._environment
 
+    def check_open(self) -> None:
+        """Raise InterfaceError after `close`, even if others have the folder open."""
+        _ = self.environment
+
+    @translated
     def log(self, name: str) -> LMDBLog:
         """Return a log of the folder, whose databases may not exist yet."""
         return LMDBLog(self.environment, name, create=False)

@@ -100,7 +100,7 @@ class Environment(Mapping):
         """Joins the commits of threads."""
         self.key = lmdb_files.identity(folder) or (0, 0)
         self.listeners: tuple[Event, ...] = ()
-        """Set after every commit of this process; replace the tuple to add one."""
+        """Events that are set after every commit of this process."""
         self._users = 1
         self._writer = 0
 
@@ -236,6 +236,16 @@ class Environment(Mapping):
             if self._users == 0:
                 self.unmap()
                 _registry.pop(self.key, None)
+
+    def listen(self, event: Event) -> None:
+        """Set an event after every commit of this process."""
+        with self._handles:
+            self.listeners = (*self.listeners, event)
+
+    def unlisten(self, event: Event) -> None:
+        """Leave an event alone from now on."""
+        with self._handles:
+            self.listeners = tuple(each for each in self.listeners if each is not event)
 
     def notify(self) -> None:
         """Wake the listeners."""

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from itertools import islice
 
-from tachograph.domain.errors import StoreCorruptError
+from tachograph.domain.errors import (
+    StoreCorruptError,
+    StoreNotFoundError,
+    StoreReadOnlyError,
+)
 from tachograph.domain.records import GENESIS_DIGEST, Head, Problem, SnapshotRecord
 from tachograph.infra.layout import (
     MAX_VERSION,
@@ -35,10 +39,21 @@ class LMDBLog:
 
     __slots__ = ("_environment", "_tables")
 
-    def __init__(self, environment: Environment, name: str = "events") -> None:
+    def __init__(
+        self, environment: Environment, name: str = "events", *, create: bool = True
+    ) -> None:
+        """Open a log, making it in an environment that may be written unless `create` is false.
+
+        One that does not exist is empty, and takes no records.
+        """
         self._environment = environment
         self._tables = Tables(environment, name)
-        self._tables.open()
+        self._tables.open(create=create)
+
+    def create(self) -> None:
+        """Make the log, unless it exists."""
+        if not self._tables.open():
+            raise StoreReadOnlyError(self._environment.folder, "it is open for reading only")
 
     def append(
         self,
@@ -54,25 +69,26 @@ class LMDBLog:
         Raises VersionConflictError if another writer recorded one of the versions first,
         TrackingConflictError if the tracked position was already processed,
         RecordOutOfRangeError if a part of a record does not fit, StoreFullError if there is no
-        room. Nothing of it is then written.
+        room, StoreReadOnlyError if the log is open for reading. Nothing of it is then written.
         """
         if not records and snapshot is None and tracking is None:
             return []
-        self._tables.open()
+        if not self._tables.open(create=False):
+            raise StoreNotFoundError(f"{self._environment.folder} (log {self._tables.name!r})")
         request = Append(self._tables, records, snapshot, tracking)
         self._environment.group.submit(request)
         return request.positions
 
     def head(self) -> Head:
         """Return the last position and its digest: keep it elsewhere as an anchor."""
-        if not self._tables.open():
+        if not self._tables.open(create=False):
             return Head(0, GENESIS_DIGEST)
         with self._environment.read() as txn:
             return Head(*self._tables.find_head(txn))
 
     def stream_version(self, stream: StreamId) -> int:
         """Return the highest version of a stream, 0 if it has none."""
-        if not self._tables.open():
+        if not self._tables.open(create=False):
             return 0
         with self._environment.read() as txn:
             return highest_version(txn, self._tables, stream_key(stream)[0])
@@ -87,7 +103,7 @@ class LMDBLog:
         reverse: bool = False,
     ) -> list[Record]:
         """Return records of a stream by version, those after one (None: all) and up to one."""
-        if not self._tables.open():
+        if not self._tables.open(create=False):
             return []
         key = stream_key(stream)[0]
         lower = pack_version_key(key, 0 if after is None else after + 1)
@@ -115,7 +131,7 @@ class LMDBLog:
 
         With `topics` only records of these types, and `limit` counts only these.
         """
-        if not self._tables.open():
+        if not self._tables.open(create=False):
             return []
         last = MAX_VERSION if up_to is None else up_to
         if topics:
@@ -131,7 +147,7 @@ class LMDBLog:
 
     def snapshot(self, stream: StreamId, *, up_to: int | None = None) -> SnapshotRecord | None:
         """Return the latest snapshot of a stream, or the latest not after a version."""
-        if not self._tables.open():
+        if not self._tables.open(create=False):
             return None
         key = stream_key(stream)[0]
         lower = pack_version_key(key, 0)
@@ -144,7 +160,7 @@ class LMDBLog:
 
     def max_tracking(self, name: str) -> int | None:
         """Return the highest position of a named log that was processed, None if none was."""
-        if not self._tables.open():
+        if not self._tables.open(create=False):
             return None
         with self._environment.read() as txn:
             return self._tables.tracking.read(txn, name)
@@ -166,7 +182,7 @@ class LMDBLog:
         a head kept elsewhere: without it, nobody can tell that a tail was cut off together with
         its traces. With `contiguous`, a gap in the versions of a stream is a problem.
         """
-        if self._tables.open():
+        if self._tables.open(create=False):
             yield from Verification(self._tables, expected_head, contiguous).run(progress)
         elif expected_head is not None and expected_head.position:
             yield Problem("cut-off", 0, "the log is empty")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from time import time_ns
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from eventsourcing.persistence import (
     AggregateRecorder,
@@ -23,6 +23,7 @@ from eventsourcing.persistence import (
     ProcessRecorder,
     ProgrammingError,
     Recorder,
+    ShutDown,
     StoredEvent,
     Subscription,
     Tracking,
@@ -30,25 +31,28 @@ from eventsourcing.persistence import (
 )
 from eventsourcing.utils import Environment, EnvType, resolve_topic, strtobool
 
-from tachograph.domain.errors import SettingError, StoreError
+from tachograph.domain.errors import SettingError, StoreNotFoundError
 from tachograph.domain.records import NewRecord
 from tachograph.infra.lmdb_datastore import (
     LMDBDatastore,
     View,
-    persistence_error,
     translated,
+    translating,
 )
 from tachograph.infra.lmdb_environment import map_size_setting
 from tachograph.infra.lmdb_tracking import LMDBTracking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from threading import Event
     from uuid import UUID
+
+    from tachograph.infra.lmdb_environment import Database, Transaction
 
 EVENTS = "events"
 POLL_SECONDS = 0.05
 """After this time at most, a subscription sees what another process has written."""
+
+T = TypeVar("T", bound="LMDBRecorder")
 
 
 class LMDBRecorder(Recorder):
@@ -183,13 +187,14 @@ class LMDBSubscription(ListenNotifySubscription[LMDBApplicationRecorder]):
         self, recorder: LMDBApplicationRecorder, gt: int | None = None, topics: Sequence[str] = ()
     ) -> None:
         self._seen = 0
+        self._environment = recorder.datastore.environment
         super().__init__(recorder=recorder, gt=gt, topics=topics)
-        recorder.datastore.listen(self._has_been_notified)
+        self._environment.listen(self._has_been_notified)
 
     def stop(self) -> None:
         """End the iteration, also from another thread."""
         super().stop()
-        self._recorder.datastore.unlisten(self._has_been_notified)
+        self._environment.unlisten(self._has_been_notified)
 
     def _loop_on_pull(self) -> None:
         try:
@@ -202,35 +207,53 @@ class LMDBSubscription(ListenNotifySubscription[LMDBApplicationRecorder]):
             self.stop()
 
     def _has_changed(self) -> bool:
-        """Tell whether anybody has committed since the last time, in microseconds.
-
-        The number is taken before the records are read: what comes between is read twice at
-        worst, never missed.
-        """
+        """Tell, in microseconds, whether anybody has committed since the last time."""
         self._has_been_notified.clear()
         before, self._seen = self._seen, self._recorder.last_transaction()
         return self._seen != before
+
+    def _pull(self) -> None:
+        """Queue what is new. What has other topics is not looked at again the next time."""
+        while not self._has_been_stopped:
+            head = self._recorder.max_notification_id() or 0
+            after = self._last_notification_id or 0
+            found = self._recorder.select_notifications(
+                after, self._select_limit, head, self._topics, inclusive_of_start=False
+            )
+            if len(found) == self._select_limit:
+                head = found[-1].id
+            if found:
+                try:
+                    self._notifications_queue.put(found)
+                except ShutDown:
+                    return
+            self._last_notification_id = max(after, head)
+            if len(found) < self._select_limit:
+                return
 
 
 class LMDBTrackingRecorder(LMDBRecorder, TrackingRecorder):
     """Records how far the notifications of other applications were processed.
 
-    Subclass it for a view: give it a `view_name`, write its data in `with self.transaction(
-    tracking) as view`, which records both or neither, and read it in `with self.reading()`.
+    Subclass it for a view. Give it a `view_name`, write its data in a `with
+    self.transaction(tracking) as view` block, and read it in a `with self.reading() as view`.
     """
 
     view_name: ClassVar[str] = ""
-    """Names the database of the view's own data for good: renaming the class keeps it."""
+    """Names the database of the view's own data for good, whatever the class is called."""
 
     def __init__(self, datastore: LMDBDatastore) -> None:
         super().__init__(datastore)
         self._tracking = LMDBTracking(datastore.environment, EVENTS)
+        self._databases = [self._tracking.database]
+        if self.view_name:
+            self._databases.append(f"view.{self.view_name}".encode())
 
     @translated
     def create_table(self) -> None:
         """Make the databases for the tracking and for the view's own data."""
         super().create_table()
-        self._open_databases(create=True)
+        self.datastore.environment.open_databases(*self._databases)
 
     @translated
     def insert_tracking(self, tracking: Tracking) -> None:
@@ -241,21 +264,125 @@ class LMDBTrackingRecorder(LMDBRecorder, TrackingRecorder):
     @translated
     def max_tracking_id(self, application_name: str) -> int | None:
         """Return the highest processed notification id of an application, None if none was."""
-        if not self._open_databases(create=False):
+        environment = self.datastore.environment
+        if not environment.open_databases(self._tracking.database, create=False):
             return None
-        with self.datastore.environment.read() as txn:
+        with environment.read() as txn:
             return self._tracking.read(txn, application_name)
 
     @contextmanager
     def transaction(self, tracking: Tracking | None = None) -> Iterator[View]:
         """Change the view's own data together with the tracking: both are on disk, or neither.
 
-        A tracking that was already recorded raises IntegrityError before the block begins. If
-        the block raises, nothing is written. One block may change up to 8 MiB of data.
+        A tracking that is not after the recorded one raises IntegrityError before the block
+        begins. If the block raises, nothing is written. It may change up to 8 MiB of data.
         """
-        ...
+        with translating(), self._write(tracking) as txn:
+            yield View(txn, self._view_database())
 
     @contextmanager
     def reading(self) -> Iterator[View]:
         """Read the view's own data as of one moment. Keep the block short."""
-        ...
+        with translating():
+            self._find_databases()
+            with self.datastore.environment.read() as txn:
+                yield View(txn, self._view_database())
+
+    @contextmanager
+    def _write(self, tracking: Tracking | None) -> Iterator[Transaction]:
+        self._find_databases()
+        with self.datastore.environment.write() as txn:
+            if tracking is not None:
+                place = tracking.application_name, tracking.notification_id
+                self._tracking.check(txn, *place)
+                self._tracking.put(txn, *place)
+            yield txn
+
+    def _find_databases(self) -> None:
+        if not self.datastore.environment.open_databases(*self._databases, create=False):
+            raise StoreNotFoundError(f"{self.datastore.folder} (view {self.view_name!r})")
+
+    def _view_database(self) -> Database:
+        if not self.view_name:
+            raise ProgrammingError(f"{type(self).__name__} has no view_name: set one, for good.")
+        return self.datastore.environment.databases[self._databases[-1]]
+
+
+class LMDBProcessRecorder(LMDBTrackingRecorder, LMDBApplicationRecorder, ProcessRecorder):
+    """Records events together with how far the notifications that caused them were processed."""
+
+
+class LMDBFactory(InfrastructureFactory[LMDBTrackingRecorder]):
+    """Makes the recorders of an application from its environment variables."""
+
+    LMDB_PATH = "LMDB_PATH"
+    LMDB_MAP_SIZE = "LMDB_MAP_SIZE"
+    CREATE_TABLE = "CREATE_TABLE"
+
+    aggregate_recorder_class = LMDBAggregateRecorder
+    application_recorder_class = LMDBApplicationRecorder
+    tracking_recorder_class = LMDBTrackingRecorder
+    process_recorder_class = LMDBProcessRecorder
+
+    def __init__(self, env: Environment | EnvType | None) -> None:
+        super().__init__(env)
+        folder = self.env.get(self.LMDB_PATH)
+        if not folder:
+            names = ", ".join(self.env.create_keys(self.LMDB_PATH))
+            raise OSError(f"No folder for LMDB: set one of {names} in the environment.")
+        self.datastore = self._open(folder)
+
+    @translated
+    def _open(self, folder: str) -> LMDBDatastore:
+        return LMDBDatastore(folder, self._map_size())
+
+    def aggregate_recorder(self, purpose: str = EVENTS) -> AggregateRecorder:
+        """Make a recorder of aggregate events, or of snapshots, in a log named by its purpose."""
+        return self._created(self.aggregate_recorder_class(self.datastore, purpose))
+
+    def application_recorder(self) -> ApplicationRecorder:
+        """Make a recorder of application events (APPLICATION_RECORDER_TOPIC)."""
+        kind = self._class(self.APPLICATION_RECORDER_TOPIC, self.application_recorder_class)
+        return self._created(kind(self.datastore))
+
+    def tracking_recorder(
+        self, tracking_recorder_class: type[LMDBTrackingRecorder] | None = None
+    ) -> LMDBTrackingRecorder:
+        """Make a recorder of a given class, or of TRACKING_RECORDER_TOPIC."""
+        kind = tracking_recorder_class or self._class(
+            self.TRACKING_RECORDER_TOPIC, self.tracking_recorder_class
+        )
+        if not issubclass(kind, LMDBTrackingRecorder):
+            raise ProgrammingError(f"{kind.__name__} is no LMDBTrackingRecorder.")
+        return self._created(kind(self.datastore))
+
+    def process_recorder(self) -> ProcessRecorder:
+        """Make a recorder of events and tracking (PROCESS_RECORDER_TOPIC)."""
+        kind = self._class(self.PROCESS_RECORDER_TOPIC, self.process_recorder_class)
+        return self._created(kind(self.datastore))
+
+    def close(self) -> None:
+        """Close the folder. Its recorders then raise InterfaceError."""
+        self.datastore.close()
+
+    def _class(self, variable: str, default: type[T]) -> type[T]:
+        """Return the class that a topic in the environment names."""
+        topic = self.env.get(variable)
+        kind = resolve_topic(topic) if topic else default
+        if not (isinstance(kind, type) and issubclass(kind, default)):
+            raise ProgrammingError(f"{variable} is {topic!r}, which is no {default.__name__}.")
+        return kind
+
+    def _created(self, recorder: T) -> T:
+        if strtobool(self.env.get(self.CREATE_TABLE) or "yes"):
+            recorder.create_table()
+        return recorder
+
+    def _map_size(self) -> int:
+        try:
+            return map_size_setting(self.env.get(self.LMDB_MAP_SIZE) or "")
+        except SettingError as error:
+            raise OSError(str(error)) from error
+
+
+Factory = LMDBFactory

@@ -32,6 +32,7 @@ class Tables:
         "head",
         "index",
         "known_streams",
+        "name",
         "numbers",
         "records",
         "snapshots",
@@ -43,6 +44,7 @@ class Tables:
 
     def __init__(self, environment: Environment, name: str) -> None:
         self.environment = environment
+        self.name = name
         self.records = encode_text(f"{name}.records")
         """Position -> header and body."""
         self.index = encode_text(f"{name}.index")

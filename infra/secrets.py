@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 
 from tachograph.domain.errors import SettingError
 from tachograph.domain.redaction import MIN_LENGTH, Redactor
@@ -39,7 +40,7 @@ def looks_secret(name: str) -> bool:
     if not words or words[-1] in _ABOUT:
         return False
     return any(word.endswith(_ENDINGS) or word in _WORDS for word in words) or any(
-        word in _KEYS and after in ("KEY", "KEYS") for word, after in zip(words, words[1:])
+        word in _KEYS and after in ("KEY", "KEYS") for word, after in pairwise(words)
     )
 
 

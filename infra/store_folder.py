@@ -16,6 +16,7 @@ from tachograph.domain.errors import (
     StorePathError,
     StoreReadOnlyError,
 )
+from tachograph.infra.durable import sync_file, sync_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ def _make(path: str) -> None:
         path = os.path.dirname(path)
     for folder in reversed(missing):
         _make_private(folder)
-        _sync_folder(os.path.dirname(folder))
+        sync_folder(os.path.dirname(folder))
 
 
 def _make_private(path: str) -> None:
@@ -232,26 +233,13 @@ def _write_format(store: str) -> None:
         with open(temporary, "wb") as file:
             file.write(b"%d\n" % FORMAT)
             file.flush()
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
         os.replace(temporary, format_file(store))
     except BaseException:
         if os.path.lexists(temporary):
             os.unlink(temporary)
         raise
-    _sync_folder(store)
-
-
-def _sync_folder(folder: str) -> None:
-    if os.name == "nt":  # has no handle for a folder
-        return
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # a parent that may be searched, not read
-        return
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(store)
 
 
 def _parse_format(path: str, data: bytes) -> int:

@@ -148,8 +148,23 @@ def _run_side_by_side(
                 running[executor.submit(function, batch.items)] = batch
             if not running:
                 return
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                running.pop(future).complete(future.result())
-    finally:
+            _record_finished(running, wait(running, return_when=FIRST_COMPLETED).done)
+    except BaseException:
         for future in running:
             future.cancel()
+        _record_finished(running, wait(running).done)
+        raise
+
+
+def _record_finished(running: dict[Future[Any], Batch[T]], done: set[Future[Any]]) -> None:
+    """Record every batch that succeeded, then raise the first error of those that did not."""
+    failed: BaseException | None = None
+    for future in done:
+        batch = running.pop(future)
+        if future.cancelled():
+            continue
+        failed = failed or future.exception()
+        if future.exception() is None:
+            batch.complete(future.result())
+    if failed is not None:
+        raise failed

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -162,14 +163,14 @@ def test_a_phase_that_the_command_left_open_makes_it_partial(tmp_path: Path) -> 
     assert (last()["outcome"], last()["reason_code"]) == ("partial", "phases_open")
 
 
-def test_a_command_that_finished_the_run_has_the_last_word(tmp_path: Path) -> None:
+def test_a_command_that_ended_the_attempt_has_the_last_word(tmp_path: Path) -> None:
     python, flag, code = TACHO
-    script = f"{python} {flag} '{code}' run finish --outcome skipped --reason 'nothing new'"
+    script = f"{python} {flag} '{code}' run fail --reason 'no disk'; exit 0"
     done = execute("--", "sh", "-c", script, cwd=tmp_path)
 
-    assert done.returncode == 0
+    assert done.returncode == 1
     assert topics("job").count("finished") == 1
-    assert "job: skipped, nothing new" in done.stderr
+    assert "job: failed, no disk" in done.stderr
 
 
 def test_a_command_that_is_not_there(tmp_path: Path) -> None:
@@ -194,25 +195,47 @@ def test_nothing_is_run_when_the_start_cannot_be_recorded(tmp_path: Path) -> Non
     assert not (tmp_path / "made").exists()
 
 
-def test_a_store_that_goes_away_does_not_stop_the_command_but_is_told(
-    store_path: Path, tmp_path: Path
+@pytest.mark.skipif(sys.platform != "linux", reason="prlimit(2) is there only")
+def test_a_store_that_takes_no_more_does_not_stop_the_command_but_is_told(
+    tmp_path: Path,
 ) -> None:
-    script = f"rm -r {store_path}; mkdir {store_path}; touch made"
-    done = execute("--", "sh", "-c", script, cwd=tmp_path)
+    code = (
+        "import os, resource as r; r.prlimit(os.getppid(), r.RLIMIT_FSIZE, (0, 0)); print('made')"
+    )
+    done = execute("--", sys.executable, "-c", code, cwd=tmp_path)
 
-    assert (tmp_path / "made").exists()
-    assert done.returncode != 0
+    assert done.stdout == "made\n"
+    assert done.returncode == 75
     assert "the end of run job was not recorded" in done.stderr
 
 
 def test_a_superseded_attempt_does_not_record_its_end(tmp_path: Path) -> None:
     python, flag, code = TACHO
-    start = f"{python} {flag} '{code}' run note before --run job"
-    take = "run exec --id job -- true"
-    done = execute("--", "sh", "-c", f"{start}; {python} {flag} '{code}' {take}", cwd=tmp_path)
+    take = "run start sh --id job --takeover --reason test"
+    script = f"""{python} {flag} '{code}' {take} --inputs "$INPUTS" """
+    command = ["sh", "-c", script]
+    environment = {"INPUTS": json.dumps({"argv": command})}
+    done = execute("--", *command, cwd=tmp_path, environment=environment)
 
-    assert done.returncode == 6  # the inner one was refused: its owner, the outer one, is alive
-    assert last()["outcome"] == "failed"
+    assert done.returncode == 6
+    assert "belongs to another attempt by now" in done.stderr
+    assert topics("job")[-1] == "attempt-started"
+
+
+def test_a_running_command_is_not_started_again(tmp_path: Path) -> None:
+    command = [*TACHO, "run", "exec", "--id", "job", "--", "cat"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("up\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "up\n"
+        again = subprocess.run(command, input="", capture_output=True, text=True)
+        process.stdin.close()
+
+    assert again.returncode == 6
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
@@ -265,8 +288,11 @@ def test_json_is_told_on_stderr_and_stdout_is_the_commands(tmp_path: Path) -> No
     assert json.loads(done.stderr)["outcome"] == "success_with_review"
 
 
-def test_output_that_is_no_text_is_kept_as_bytes(tmp_path: Path) -> None:
-    execute("--", "sh", "-c", r"printf '\377\376'", cwd=tmp_path)
+def test_output_that_is_no_text_is_kept_as_bytes() -> None:
+    command = [*TACHO, "run", "exec", "--id", "job", "--", "printf", r"\377\376"]
+    done = subprocess.run(command, capture_output=True)
+
+    assert done.stdout == b"\xff\xfe"
 
     assert ending()["output"] == b"\xff\xfe"
 

@@ -304,7 +304,7 @@ original = os.write
 if point == "half written":
     os.write = half
 elif point == "written, not synced":
-    module._sync = die
+    module.sync_file = die
 elif point == "synced, not renamed":
     os.replace = die
 elif point == "renamed, folder not synced":

@@ -27,6 +27,7 @@ LIGHT = (
     "tachograph.domain.redaction",
     "tachograph.infra.blobs",
     "tachograph.infra.clock",
+    "tachograph.infra.durable",
     "tachograph.infra.presence",
     "tachograph.infra.processes",
     "tachograph.infra.secrets",

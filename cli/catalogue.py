@@ -26,7 +26,26 @@ COMMANDS: Names = {
         "fail": "run_fail",
         "cancel": "run_cancel",
         "exec": "run_exec",
+        "list": "run_list",
+        "status": "run_status",
+        "timeline": "run_timeline",
+        "events": "run_events",
+        "artifacts": "run_artifacts",
+        "replay": "run_replay",
     },
+    "job": {"run": {"code-report": "job_code_report"}, "list": "job_list"},
+    "view": {"list": "view_list", "rebuild": "view_rebuild", "check": "view_check"},
+    "store": {
+        "info": "store_info",
+        "verify": "store_verify",
+        "backup": "store_backup",
+        "export": "store_export",
+        "import": "store_import",
+        "compact": "store_compact",
+    },
+    "config": {"show": "config_show", "path": "config_path"},
+    "doctor": "doctor",
+    "demo": "demo",
     "completion": "completion",
 }
 """Module names below `tachograph.cli`; a table of names is a group of commands."""
@@ -38,6 +57,7 @@ GROUPS = {
     "view": "Keep the views that are read from the log.",
     "store": "Check, copy and measure the store.",
     "config": "See where settings come from.",
-    "job": "Run jobs and resume them.",
+    "job": "Run the jobs that come with Tachograph.",
+    "job run": "Run a job, or resume it.",
 }
 """Help of each group, by its words."""

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 from tachograph.cli.cards import card
 from tachograph.cli.event_lines import brief
 from tachograph.cli.tables import shown
-from tachograph.domain.changes import ADDED, REMOVED, changes
+from tachograph.domain.changes import ADDED, REMOVED, path_of
 from tachograph.domain.errors import RunNotFoundError
 from tachograph.replaying import states
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tachograph.bootstrap import Services
     from tachograph.cli.output import Output
     from tachograph.domain.changes import Change
@@ -71,15 +73,16 @@ def show_state(
         out.document({"run": run_id, **place, "state": state})
         return
     state["phases"] = {phase.pop("name"): phase for phase in state["phases"]}
-    rows = [(each.path, brief(each.new)) for each in _leaves(state)]
-    card(out, rows)
+    card(out, ((path, brief(value)) for path, value in _leaves(state)))
 
 
-def _leaves(state: dict[str, Any]) -> list[Change]:
-    """Return everything in a state that is not nothing, with its path."""
-    empty = {name: {} if isinstance(value, dict) else None for name, value in state.items()}
-    found = changes(empty, state)
-    return [each for each in found if each.new not in (None, [], {})]
+def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield everything in a state that is not nothing, with its path."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _leaves(item, path_of(path, key))
+    elif value is not None and value != []:
+        yield path, value
 
 
 def _moment(moment: Moment) -> dict[str, Any]:

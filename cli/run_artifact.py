@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tachograph import continuing
 from tachograph.cli.opening import EPOCH, RUN, attempt
 from tachograph.cli.options import Argument, Spec
+from tachograph.continuing import record_artifact
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,6 @@ SPEC = Spec(
 
 def run(params: Params, out: Output) -> None:
     """Measure and record the file."""
-    found = continuing.record_artifact(attempt(params, out), params.name, params.path)
+    found = record_artifact(attempt(params, out), params.name, params.path)
     if out.json:
         out.document({"name": params.name, **found})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tachograph import continuing
 from tachograph.cli.opening import EPOCH, RUN, attempt
 from tachograph.cli.options import WHOLE, Argument, Option, Spec, UsageError, flag
+from tachograph.continuing import batch_output, complete_batch, pending_batches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,14 +35,14 @@ def run(params: Params, out: Output) -> None:
     if params.next or params.pending:
         if params.index is not None or params.show or _records(params):
             raise UsageError("--next and --pending take a phase and nothing else.")
-        _print_pending(continuing.pending_batches(attempt(params, out), params.phase), params, out)
+        _print_pending(pending_batches(attempt(params, out), params.phase), params, out)
         return
     if params.index is None:
         raise UsageError("Which batch? Give its number, or --next or --pending.")
     if params.show:
         if _records(params):
             raise UsageError("--show records nothing: leave out what is to be recorded.")
-        out.document(continuing.batch_output(attempt(params, out), params.phase, params.index))
+        out.document(batch_output(attempt(params, out), params.phase, params.index))
         return
     output = _output(params)
     _complete(attempt(params, out), params, output)
@@ -51,7 +51,7 @@ def run(params: Params, out: Output) -> None:
 
 
 def _complete(session: Session, params: Params, output: Any) -> None:
-    continuing.complete_batch(
+    complete_batch(
         session,
         params.phase,
         params.index,

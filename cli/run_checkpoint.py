@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tachograph import continuing
 from tachograph.cli.opening import EPOCH, RUN, attempt, open_store, run_id
 from tachograph.cli.options import WHOLE, Option, Spec, UsageError, flag
 
@@ -59,8 +58,10 @@ def _show(params: Params, out: Output) -> None:
     given = (params.phase, params.offset, params.total, params.state)
     if params.counter or any(value is not None for value in given):
         raise UsageError("--show saves nothing: leave out what is to be saved.")
+    from tachograph.continuing import checkpoint
+
     run = run_id(params)
-    saved = continuing.checkpoint(open_store(out, read_only=True).session(run, params.epoch or 0))
+    saved = checkpoint(open_store(out, read_only=True).session(run, params.epoch or 0))
     if out.json:
         out.document(saved)
     elif saved is not None:

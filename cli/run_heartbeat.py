@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tachograph import continuing
 from tachograph.cli.opening import EPOCH, RUN, attempt
 from tachograph.cli.options import Spec
+from tachograph.continuing import beat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,6 +23,6 @@ shells that do not last. Ends with 6 when another attempt owns the run by now.""
 def run(params: Params, out: Output) -> None:
     """Renew the lease."""
     session = attempt(params, out)
-    continuing.beat(session)
+    beat(session)
     if out.json:
         out.document({"runId": session.run_id, "epoch": session.epoch})

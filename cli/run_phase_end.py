@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tachograph import continuing
 from tachograph.cli.opening import EPOCH, RUN, attempt
 from tachograph.cli.options import Argument, Option, Spec
+from tachograph.continuing import end_phase
 from tachograph.domain.run import PHASE_ENDS
 
 TYPE_CHECKING = False
@@ -27,6 +27,6 @@ earlier attempt ended the same way stays as it is.""",
 def run(params: Params, out: Output) -> None:
     """End the phase."""
     session = attempt(params, out)
-    continuing.end_phase(session, params.name, status=params.status, summary=params.summary)
+    end_phase(session, params.name, status=params.status, summary=params.summary)
     if out.json:
         out.document({"phase": params.name, "status": params.status})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tachograph import continuing
 from tachograph.cli.opening import EPOCH, RUN, attempt
 from tachograph.cli.options import WHOLE, Argument, Option, Spec, flag
+from tachograph.continuing import start_phase
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ how (completed or skipped) and records nothing, so that a script can skip the wo
 
 def run(params: Params, out: Output) -> None:
     """Start the phase."""
-    status = continuing.start_phase(
+    status = start_phase(
         attempt(params, out),
         params.name,
         safe_to_retry=not params.unsafe,

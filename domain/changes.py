@@ -49,11 +49,11 @@ def changes(
     """
     for key in old:
         if key not in new and key not in without:
-            yield Change(_join(path, key), REMOVED, old[key], None)
+            yield Change(path_of(path, key), REMOVED, old[key], None)
     for key, value in new.items():
         if key in without or (key in old and old[key] is value):
             continue
-        place = _join(path, key)
+        place = path_of(path, key)
         if key not in old:
             yield Change(place, ADDED, None, value)
         elif isinstance(value, dict) and isinstance(old[key], dict):
@@ -79,10 +79,10 @@ def same(old: Any, new: Any) -> bool:
     return bool(old == new) or (old != old and new != new)
 
 
-def _join(path: str, key: Any) -> str:
+def path_of(path: str, key: Any) -> str:
     """Return the path of a key; one that could be read in two ways is quoted.
 
-    >>> _join("phases", "a.b"), _join("", 3), _join("p", "ok-1")
+    >>> path_of("phases", "a.b"), path_of("", 3), path_of("p", "ok-1")
     ("phases.'a.b'", '3', 'p.ok-1')
     """
     plain = isinstance(key, str) and key.replace("-", "a").replace("_", "a").isalnum()

@@ -5,15 +5,22 @@ from __future__ import annotations
 import os
 
 try:
-    from fcntl import F_FULLFSYNC, fcntl
-except ImportError:  # everywhere but on macOS
-    F_FULLFSYNC, fcntl = 0, None  # type: ignore[assignment]
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+_FULL_SYNC = getattr(fcntl, "F_FULLFSYNC", None)
+"""How macOS syncs in earnest: its fsync() leaves data in the cache of the disk."""
 
 
 def sync_file(descriptor: int) -> None:
     """Sync an open file. After this returns its content survives a power cut."""
-    if fcntl is not None and _full_sync(descriptor):
-        return
+    if fcntl is not None and _FULL_SYNC is not None:
+        try:
+            fcntl.fcntl(descriptor, _FULL_SYNC)
+            return
+        except OSError:  # not every file system has it
+            pass
     os.fsync(descriptor)
 
 
@@ -33,12 +40,3 @@ def sync_folder(folder: str) -> None:
         sync_file(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _full_sync(descriptor: int) -> bool:
-    """Sync as macOS does it in earnest: its fsync() leaves data in the cache of the disk."""
-    try:
-        fcntl(descriptor, F_FULLFSYNC)
-    except OSError:  # not every file system has it
-        return False
-    return True

@@ -152,10 +152,10 @@ class MemoryLog:
             if contiguous and record.version > 1 and record.version - 1 not in stream:
                 what = f"version {record.version - 1} of its stream does not come before it"
                 yield Problem("gap", record.position, what)
-            if expected_head is not None and record.position == expected_head.position:
-                if record.digest != expected_head.digest:
-                    what = "the log up to here is not the one that was anchored"
-                    yield Problem("anchor", record.position, what)
+            anchored = expected_head is not None and expected_head.position == record.position
+            if anchored and expected_head != Head(record.position, record.digest):
+                what = "the log up to here is not the one that was anchored"
+                yield Problem("anchor", record.position, what)
             if progress is not None:
                 progress(record.position, len(self._records))
         if expected_head is not None and expected_head.position > len(self._records):

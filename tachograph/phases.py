@@ -148,7 +148,9 @@ def _run_side_by_side(
                 running[executor.submit(function, batch.items)] = batch
             if not running:
                 return
-            _record_finished(running, wait(running, return_when=FIRST_COMPLETED).done)
+            error = _record_finished(running, wait(running, return_when=FIRST_COMPLETED).done)
+            if error is not None:
+                raise error
     except BaseException:
         for future in running:
             future.cancel()
@@ -156,8 +158,10 @@ def _run_side_by_side(
         raise
 
 
-def _record_finished(running: dict[Future[Any], Batch[T]], done: set[Future[Any]]) -> None:
-    """Record every batch that succeeded, then raise the first error of those that did not."""
+def _record_finished(
+    running: dict[Future[Any], Batch[T]], done: set[Future[Any]]
+) -> BaseException | None:
+    """Record every batch that succeeded; return the first error of those that did not."""
     failed: BaseException | None = None
     for future in done:
         batch = running.pop(future)
@@ -166,5 +170,4 @@ def _record_finished(running: dict[Future[Any], Batch[T]], done: set[Future[Any]
         failed = failed or future.exception()
         if future.exception() is None:
             batch.complete(future.result())
-    if failed is not None:
-        raise failed
+    return failed

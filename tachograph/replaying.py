@@ -208,7 +208,9 @@ def _first_difference(
     for record in _records(repository, run_id, None):
         run_summaries.apply(summary, record.topic, repository.fields(record), record.position)
         now = summary if what == "summary" else run_cards.card(summary)
-        change = next((c for c in changes(stored, now) if c.path == path), None)
+        change = next(
+            (c for c in changes(stored, now) if f"{path}.".startswith(f"{c.path}.")), None
+        )
         if change is None:
             agreed = True
         elif was is None or (not agreed and change != was):

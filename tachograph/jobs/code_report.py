@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tachograph.recording import Recording
 
 COMMAND = "code-report"
+PAGES = ("report.md", "report.html", "report.json")
 FileFacts = dict[str, Any]
 
 
@@ -31,6 +32,7 @@ class Report:
         self.run_id = run_id
         self.outcome = outcome
         self.folder = folder
+        self.pages = PAGES
         self.reused_batches = reused
         self.ran_batches = ran
 

@@ -7,11 +7,13 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from tachograph.bootstrap import open_store
+from tachograph.domain.errors import StoreExistsError, TachographError
 from tachograph.jobs.code_report import Report, code_report
 
 if TYPE_CHECKING:
@@ -40,8 +42,17 @@ _PATIENCE_SECONDS = 60
 """How long to wait for the child to reach half of its batches before saying so."""
 
 
-class DemoError(RuntimeError):
+class DemoError(TachographError):
     """The demonstration could not be given."""
+
+
+class Killed(NamedTuple):
+    """The process that was killed, and how far its run was."""
+
+    run_id: str
+    pid: int
+    done: int
+    total: int
 
 
 def library_root() -> Path:
@@ -62,8 +73,19 @@ def run_job(folder: str, on_batch: Callable[[int, int], None] | None = None) -> 
     )
 
 
-def kill_half_way(folder: Path, on_batch: Callable[[int, int], None]) -> tuple[str, int]:
-    """Start the job in a child process, SIGKILL it after half of its batches; return run and pid.
+def make_folder(given: str | None) -> Path:
+    """Return an empty folder for the demonstration. Raises StoreExistsError for one in use."""
+    if given is None:
+        return Path(tempfile.mkdtemp(prefix="tachograph-demo-"))
+    folder = Path(given)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise StoreExistsError(given)
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def kill_half_way(folder: Path, on_batch: Callable[[int, int], None]) -> Killed:
+    """Start the job in a child process and SIGKILL it after half of its batches.
 
     Raises DemoError when the child ends before that.
     """
@@ -74,17 +96,17 @@ def kill_half_way(folder: Path, on_batch: Callable[[int, int], None]) -> tuple[s
         stderr=subprocess.PIPE,
     )
     try:
-        run_id = _watch(folder, child, on_batch)
+        run_id, done, total = _watch(folder, child, on_batch)
     finally:
         if child.poll() is None:
             child.send_signal(signal.SIGKILL if os.name != "nt" else signal.SIGTERM)
         child.communicate()
-    return run_id, child.pid
+    return Killed(run_id, child.pid, done, total)
 
 
 def _watch(
     folder: Path, child: subprocess.Popen[bytes], on_batch: Callable[[int, int], None]
-) -> str:
+) -> tuple[str, int, int]:
     """Follow the child through the log, as anybody can, until half of its batches are done."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     shown = (-1, -1)
@@ -94,12 +116,12 @@ def _watch(
             raise DemoError(f"the job ended before it was killed: {err.decode().strip()[-500:]}")
         progress = _progress(folder)
         if progress is not None:
-            run_id, done, total = progress
+            _run_id, done, total = progress
             if (done, total) != shown:
                 on_batch(done, total)
                 shown = (done, total)
             if total and done * 2 >= total:
-                return run_id
+                return progress
         time.sleep(0.05)
     raise DemoError(f"the job did not reach half of its batches in {_PATIENCE_SECONDS} s")
 
@@ -116,16 +138,5 @@ def _progress(folder: Path) -> tuple[str, int, int] | None:
         if run is None or phase is None or phase.total is None:
             return None
         return run.id, len(phase.done), phase.total
-    finally:
-        services.close()
-
-
-def interrupted_card(folder: Path, run_id: str) -> dict[str, Any]:
-    """Return the run's summary as any reader sees it now."""
-    from tachograph import reading
-
-    services = open_store(str(folder / "store"))
-    try:
-        return reading.summary_of(services, run_id)
     finally:
         services.close()

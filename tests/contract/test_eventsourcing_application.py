@@ -17,13 +17,17 @@ from tachograph.infra.topics import register_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 POPO = {"PERSISTENCE_MODULE": "eventsourcing.popo"}
+LMDB = {"PERSISTENCE_MODULE": "tachograph.infra.lmdb_recorder"}
 MSGPACK = {"TRANSCODER_TOPIC": "tachograph.infra.msgpack_transcoder:MsgpackTranscoder"}
 ENVIRONMENTS = {
     "plain objects, JSON": POPO,
     "plain objects, msgpack": POPO | MSGPACK,
     "plain objects, msgpack, cached": POPO | MSGPACK | {"AGGREGATE_CACHE_MAXSIZE": "9"},
+    "LMDB, JSON": LMDB,
+    "LMDB, msgpack": LMDB | MSGPACK,
 }
 
 
@@ -37,8 +41,8 @@ def topics() -> None:
 
 
 @pytest.fixture(params=ENVIRONMENTS.values(), ids=list(ENVIRONMENTS))
-def runs(request: pytest.FixtureRequest) -> Iterator[Runs]:
-    with Runs(env=request.param) as application:
+def runs(request: pytest.FixtureRequest, store_path: Path) -> Iterator[Runs]:
+    with Runs(env={**request.param, "LMDB_PATH": str(store_path)}) as application:
         yield application
 
 
@@ -102,6 +106,17 @@ class TestApplication:
 
         with pytest.raises(IntegrityError):
             runs.save(other)
+
+    def test_a_run_outlives_the_application_on_disk(self, store_path: Path) -> None:
+        """G1."""
+        env = LMDB | MSGPACK | {"LMDB_PATH": str(store_path)}
+        run = new_run()
+        with Runs(env=env) as one:
+            one.save(run)
+        with Runs(env=env) as other:
+            loaded: Run = other.repository.get(RUN_ID)
+
+        assert loaded.to_snapshot() == run.to_snapshot()
 
     def test_a_run_that_was_never_saved_is_not_found(self, runs: Runs) -> None:
         with pytest.raises(AggregateNotFoundError):

@@ -9,14 +9,24 @@ from given_when_then import PERSON, attempt, do, fact, running, started
 
 from tachograph.domain import errors
 from tachograph.domain.events import (
+    ApprovalGranted,
+    ApprovalRejected,
+    ApprovalRequested,
     ArtifactRecorded,
+    AttentionCleared,
+    AttentionRaised,
     CheckpointSaved,
     EffectDone,
     EffectIntended,
     FallbackTaken,
     PhaseStarted,
+    ResumeDispatched,
+    ResumeReturned,
     RetryScheduled,
+    RunArchived,
+    StallDetected,
     StepCompleted,
+    VerdictRevised,
 )
 from tachograph.domain.run import Run
 
@@ -288,3 +298,57 @@ class TestRetriesAndFallbacks:
         ).run
 
         assert (run.retries, run.fallbacks) == (2, 1)
+
+
+class TestPeople:
+    """What other use cases record about a run shows in its state."""
+
+    def test_a_reason_for_attention_is_listed_once_until_it_is_cleared(self) -> None:
+        raised = fact(AttentionRaised, reason="stalled")
+        other = fact(AttentionRaised, reason="max_retries_reached")
+
+        assert running(raised, other, raised).run.attention == ["stalled", "max_retries_reached"]
+        assert running(raised, other, fact(AttentionCleared, reason="stalled")).run.attention == [
+            "max_retries_reached"
+        ]
+
+    @pytest.mark.parametrize(
+        ("kind", "status"), [(ApprovalGranted, "granted"), (ApprovalRejected, "rejected")]
+    )
+    def test_an_approval_is_bound_to_what_is_approved(self, kind: Any, status: str) -> None:
+        asked = fact(ApprovalRequested, approval="deploy", subject="v1", subject_digest="d1")
+        decided = fact(kind, approval="deploy", subject_digest="d1", reason="so")
+
+        assert running(asked).run.approvals == {
+            "deploy": {"status": "requested", "subject_digest": "d1"}
+        }
+        assert running(asked, decided).run.approvals == {
+            "deploy": {"status": status, "subject_digest": "d1"}
+        }
+
+    def test_a_revised_verdict_leaves_the_outcome_alone(self) -> None:
+        """G6: the first verdict stays, and the run stays finished."""
+        run = running(
+            do(Run.finish, ME, "success"),
+            fact(VerdictRevised, outcome="failed", rule="r", reason_code="c", reason="so"),
+        ).run
+
+        assert (run.outcome, run.finished) == ("success", True)
+        assert run.verdict == {
+            "gate": "revised",
+            "outcome": "failed",
+            "rule": "r",
+            "reason_code": "c",
+            "reason": "so",
+        }
+
+    def test_an_archived_run_says_where_it_is(self) -> None:
+        run = running(fact(RunArchived, location="old.tar", sha256="ab")).run
+
+        assert run.archived == "old.tar"
+
+    @pytest.mark.parametrize("kind", [StallDetected, ResumeDispatched, ResumeReturned])
+    def test_what_only_readers_need_changes_no_state(self, kind: Any) -> None:
+        before, after = running().run.to_snapshot(), running(fact(kind)).run.to_snapshot()
+
+        assert {name for name in after if after[name] != before[name]} == {"version"}

@@ -70,7 +70,8 @@ def test_macos_has_a_call_of_its_own(
             raise OSError(errno.ENOTSUP, "Operation not supported")
         return 0
 
-    monkeypatch.setattr(durable, "fcntl", full_sync)
+    monkeypatch.setattr(durable, "_FULL_SYNC", 51)
+    monkeypatch.setattr("fcntl.fcntl", full_sync)
     with (tmp_path / "file").open("wb") as file:
         durable.sync_file(file.fileno())
 

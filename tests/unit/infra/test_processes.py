@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -123,6 +125,27 @@ def test_a_parent_outside_the_namespace_is_none(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(os, "getppid", lambda: 0)
 
     assert processes.parent_pid() is None
+
+
+@on_linux
+@pytest.mark.parametrize("mount", [["--mount-proc"], []], ids=["own /proc", "foreign /proc"])
+def test_a_process_in_a_container_is_not_judged_by_its_pid(mount: list[str]) -> None:
+    """Inside it has pid 1 or 2, which out here is somebody else."""
+    unshare = ["unshare", "--user", "--map-root-user", "--pid", "--fork", *mount]
+    if shutil.which("unshare") is None or subprocess.run([*unshare, "true"]).returncode:
+        pytest.skip("this machine allows no namespaces")
+    code = (
+        "import json, os; from tachograph.infra import processes;"
+        "print(json.dumps(processes.describe(os.getpid()).to_fields()))"
+    )
+    answer = subprocess.run([*unshare, sys.executable, "-c", code], capture_output=True)
+    owner = Owner.from_fields(json.loads(answer.stdout))
+    judged = verdict(owner)
+
+    assert owner.pid in (1, 2)
+    assert owner.boot_id == processes.boot_id()
+    assert (owner.started is None) == (not mount)
+    assert (judged.state, "no heartbeat" in judged.reason) == ("unknown", True)
 
 
 def fake_proc(folder: Path, *, status: bytes | None, itself: int | None = None) -> str:

@@ -54,6 +54,10 @@ class Output:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
 
+    def flush(self) -> None:
+        """Let everything printed so far be seen, before another process prints."""
+        sys.stdout.flush()
+
     def document(self, value: Any) -> None:
         """Print a value as JSON."""
         self.line(to_json(value, indent=2))

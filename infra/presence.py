@@ -13,6 +13,7 @@ from threading import Lock
 
 from tachograph.domain.errors import (
     MalformedValueError,
+    StoreClosedError,
     StoreCorruptError,
     StoreError,
     StoreNotFoundError,
@@ -130,6 +131,8 @@ class Presence:
             stream, epoch, boottime_us, time_us, seconds, note = self._codec.unpack(value)
         except (MalformedValueError, TypeError, ValueError):
             return None
+        if not isinstance(epoch, int):
+            return None
         return stream, Lease(epoch, self._boot_id, boottime_us, time_us, seconds, note)
 
     def _write(self, work: Callable[[Transaction], None]) -> None:
@@ -140,8 +143,8 @@ class Presence:
                 self._opened(write=True).update(work)
             except StoreCorruptError:
                 self._mend()
-            except StoreNotFoundError:
-                continue  # somebody deleted or mended it at this very moment
+            except (StoreNotFoundError, StoreClosedError):
+                continue  # somebody deleted, mended or closed it at this very moment
             except (StoreError, OSError):
                 return  # no room, no permission, a network disk: the log will say so
             else:

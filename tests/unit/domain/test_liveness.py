@@ -82,6 +82,7 @@ HIDDEN = starts((17, UNSEEN))
         # Nobody in particular: the lease decides.
         (UNOWNED, RUNNING, lease(1), "alive", "no process owns the run"),
         (UNOWNED, RUNNING, lease(3600), "gone", "1h00m ago"),
+        (UNOWNED, RUNNING, lease(200_000), "gone", "2d07h ago"),
         (UNOWNED, RUNNING, None, "unknown", "no heartbeat"),
         # Recorded by a version that knew neither boot nor start time.
         (OF_V1, RUNNING, lease(1), "alive", "without its start time"),

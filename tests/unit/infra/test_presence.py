@@ -303,12 +303,29 @@ def test_what_is_no_folder_of_leases_fails_no_job(folder: Path, damaged: str) ->
 
 def test_an_entry_of_another_shape_is_no_lease(presence: Presence) -> None:
     presence.beat("run-1", 1)
-    codec_bytes = [b"", b"\xc1", b"\x93\x01\x02\x03"]
+    codec_bytes = [b"", b"\xc1", b"\x93\x01\x02\x03", b"\x96" + b"\xa1x" * 6]
     environment = presence._opened(write=True)
     for number, value in enumerate(codec_bytes):
         environment.update(lambda txn, n=number, v=value: txn.put(bytes([n]) * 16, v))  # type: ignore[misc]
 
     assert [stream for stream, _ in presence.leases()] == ["run-1"]
+
+
+def test_a_folder_closed_by_another_thread_is_opened_again(
+    presence: Presence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    presence.beat("run-1", 1)
+    update = Environment.update
+
+    def close_first(environment: Environment, work: Any) -> Any:
+        monkeypatch.setattr(Environment, "update", update)
+        presence.close()
+        return update(environment, work)
+
+    monkeypatch.setattr(Environment, "update", close_first)
+    presence.beat("run-1", 2)
+
+    assert epoch_of(presence, "run-1") == 2
 
 
 def test_a_full_disk_fails_no_job(presence: Presence, monkeypatch: pytest.MonkeyPatch) -> None:

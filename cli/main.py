@@ -26,7 +26,7 @@ def main() -> NoReturn:
     code = execute(sys.argv[1:])
     if code == INTERRUPTED:
         _die_interrupted()
-    sys.exit(code)
+    _leave(code)
 
 
 def execute(argv: Sequence[str]) -> int:
@@ -59,6 +59,22 @@ def invoke(module: ModuleType, values: dict[str, Any], everywhere: dict[str, Any
         return code or 0
     finally:
         out.close()
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process without taking its modules apart one by one, which costs 7 ms.
+
+    What is durable is so already, what was open is closed, and what was asked to be done at
+    exit is done.
+    """
+    import atexit
+
+    atexit._run_exitfuncs()
+    try:
+        flush()
+    except OSError:
+        code = code or 1
+    os._exit(code)
 
 
 def _die_interrupted() -> None:

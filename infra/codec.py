@@ -118,9 +118,11 @@ class Codec:
         return plain.read_whole(bytes(data), 0, self._decode)
 
     def _encode(self, value: object, depth: int) -> tuple[int, bytes]:
-        def pack(part: object) -> bytes:
+        def pack(part: object, levels: int) -> bytes:
+            if levels and depth >= plain.MAX_DEPTH:
+                raise plain.TooDeepError
             out = bytearray()
-            plain.write(part, out, depth, self._encode)
+            plain.write(part, out, depth + levels, self._encode)
             return bytes(out)
 
         return self._load_extensions().encode(value, pack)

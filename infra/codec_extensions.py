@@ -75,7 +75,7 @@ class Extensions:
             name, encode = custom
             return CUSTOM, _encode_custom(name, encode(value), pack)
         if type(value) is CustomValue:
-            return CUSTOM, _PAIR + pack(value.name) + value.data
+            return CUSTOM, _PAIR + pack(value.name, 0) + value.data
         return encode_type(value, pack)
 
     def decode(self, code: int, payload: bytes, unpack: Unpack) -> object:
@@ -103,7 +103,7 @@ class Extensions:
 
 def _encode_custom(name: str, encoded: object, pack: Pack) -> bytes:
     try:
-        return pack([name, encoded])
+        return pack([name, encoded], 0)
     except RefusedError as refused:
         refused.steps[-1:] = [f"<{name}>"]
         raise

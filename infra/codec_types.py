@@ -40,7 +40,7 @@ import struct
 
 from tachograph.domain.blobref import BlobRef
 from tachograph.domain.errors import MalformedValueError
-from tachograph.infra.msgpack_plain import NATIVE_TYPES, RefusedError
+from tachograph.infra.msgpack_plain import NATIVE_TYPES, RefusedError, head_of_list
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from pathlib import PurePath
     from typing import Any
 
-    Pack = Callable[[object], bytes]
+    Pack = Callable[[object, int], bytes]
+    """Packs a part of a value that stands `int` levels deeper: 0 for a list in its stead."""
     Unpack = Callable[[bytes], object]
     Encoder = Callable[[Any, Pack], bytes]
     Decoder = Callable[[bytes, Unpack], object]
@@ -148,16 +149,18 @@ def _describe(kind: type) -> str:
 
 
 def _encode_tuple(value: tuple[object, ...], pack: Pack) -> bytes:
-    return pack(list(value))
+    return pack(list(value), 0)
 
 
 def _encode_set(value: set[object] | frozenset[object], pack: Pack) -> bytes:
+    if not value:
+        return pack([], 0)
     try:
-        items = sorted(value, key=pack)
+        parts = sorted(pack(item, 1) for item in value)
     except RefusedError as refused:
         refused.steps.append("[*]")
         raise
-    return pack(items)
+    return head_of_list(len(parts)) + b"".join(parts)
 
 
 def _list(payload: bytes, unpack: Unpack) -> list[object]:
@@ -267,7 +270,7 @@ def _load_fraction() -> None:
     from fractions import Fraction
 
     def encode(value: Fraction, pack: Pack) -> bytes:
-        return pack([value.numerator, value.denominator])
+        return pack([value.numerator, value.denominator], 0)
 
     def decode(payload: bytes, unpack: Unpack) -> object:
         numerator, denominator = _list(payload, unpack)

@@ -108,7 +108,7 @@ class FastCodec:
     def _extend(self, value: object) -> ExtType:
         return ExtType(*self._extensions.encode(value, self._pack_part))
 
-    def _pack_part(self, part: object) -> bytes:
+    def _pack_part(self, part: object, _levels: int) -> bytes:
         if self._extensions.customised and not is_usual(part, 0, _TRAPS):
             raise RefusedError("a part of a custom value")
         return self._pack(part)

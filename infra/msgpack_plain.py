@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     Writer = Callable[[Any, bytearray, int, Encode], None]
     Reader = Callable[[int, bytes, int, int, Decode], tuple[object, int]]
 
-MAX_DEPTH = 100
+MAX_DEPTH = 64
 """How many containers (list, tuple, set, dict, custom value) may stand inside each other.
 
-Each level takes about four frames of Python's stack, which has 1000.
+A level takes up to eleven frames of Python's stack, which has 1000.
 """
 
 MAX_PACKED_BYTES = 256 * 1024 * 1024
@@ -102,6 +102,13 @@ def read_whole(data: bytes, depth: int, decode: Decode) -> object:
     if end != len(data):
         raise MalformedValueError(f"they go on after the value, from byte {end}")
     return value
+
+
+def head_of_list(count: int) -> bytes:
+    """Return what stands before so many packed items to make them a packed list."""
+    out = bytearray()
+    _write_count(out, count, 0, 0x90, 0xDC)
+    return bytes(out)
 
 
 def check_size(size: int) -> None:

@@ -7,7 +7,6 @@ from tachograph.domain.events import EVENT_TYPES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any, Protocol
 
     Fields = dict[str, Any]
@@ -41,15 +40,9 @@ _NESTING = 10
 """What a list or dict counts beside its elements: it bounds the depth too."""
 
 
-def handler_of(handlers: dict[str, Callable[..., None]], topic: str, position: int) -> Any:
-    """Return the handler of a topic.
-
-    Raises UnknownEventTypeError when it is one of ours that this version does not know.
-    """
-    try:
-        return handlers[topic]
-    except KeyError:
-        raise UnknownEventTypeError(topic, f"position {position}") from None
+def unknown(topic: str, position: int) -> UnknownEventTypeError:
+    """Return the error for one of our topics that this version does not know."""
+    return UnknownEventTypeError(topic, f"position {position}")
 
 
 def clip(text: Any) -> Any:

@@ -7,13 +7,7 @@ when it is read (G7).
 
 from __future__ import annotations
 
-from tachograph.projections.folding import (
-    ERASED,
-    clip,
-    handler_of,
-    keep_newest,
-    small,
-)
+from tachograph.projections.folding import ERASED, clip, keep_newest, small, unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +125,10 @@ def apply(run: Summary, topic: str, fields: Fields, position: int) -> None:
     `latest_us` and `created_latest_us` are left to the projection, which sees all runs.
     Raises UnknownEventTypeError for an unknown `run.` topic.
     """
-    handler = handler_of(_HANDLERS, topic, position)
+    try:
+        handler = _HANDLERS[topic]
+    except KeyError:
+        raise unknown(topic, position) from None
     time_us = fields["time_us"]
     if not run["created_position"]:
         run["created_position"] = position

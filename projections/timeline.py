@@ -6,7 +6,7 @@ per attempt. An entry is a dict; times are microseconds since 1970 in UTC.
 
 from __future__ import annotations
 
-from tachograph.projections.folding import ERASED, clip, handler_of, keep_newest, small
+from tachograph.projections.folding import ERASED, clip, keep_newest, small, unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,7 +59,10 @@ class Timelines:
         run = self._runs.get(stream)
         if run is None:
             run = self._runs[stream] = _Timeline(stream, self._view, position)
-        handler = handler_of(_HANDLERS, topic, position)
+        try:
+            handler = _HANDLERS[topic]
+        except KeyError:
+            raise unknown(topic, position) from None
         if ERASED in fields:
             return
         run.position = position

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tachograph.domain.errors import StoreCorruptError, StoreError, TachographError
 from tachograph.domain.events import EVENT_TYPES, upcast
 from tachograph.domain.records import _Fields
-from tachograph.projections.folding import ERASED, PREFIX, handler_of
+from tachograph.projections.folding import ERASED, PREFIX, RUN_TOPICS, unknown
 from tachograph.projections.views import PROJECTIONS, Mark
 
 TYPE_CHECKING = False
@@ -284,7 +284,7 @@ class _Folding:
         unpack = self._codec.unpack
         for record in records:
             topic = record.topic
-            if not topic.startswith(PREFIX):
+            if topic not in RUN_TOPICS and not topic.startswith(PREFIX):
                 continue  # of another application
             try:
                 fields = _fields(record, unpack)
@@ -304,7 +304,8 @@ class _Folding:
 def _fields(record: Record, unpack: Callable[[bytes], Any]) -> dict[str, Any]:
     """Return an event's fields as of today's version, with its place in its run."""
     topic = record.topic
-    handler_of(EVENT_TYPES, topic, record.position)
+    if topic not in RUN_TOPICS:
+        raise unknown(topic, record.position)
     if type(record.stream) is not str:
         raise TypeError(f"the stream of a run is a text, not {record.stream!r}")
     if record.absent:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pathspec import GitIgnoreSpec
@@ -19,63 +19,78 @@ def find_python_files(root: str, exclude: Sequence[str] = ()) -> list[str]:
     whether or not git is installed), what the `exclude` patterns match (git's pattern syntax),
     folders named `.git`, and links to folders. Raises NotADirectoryError for a wrong path.
     """
-    top = Path(root)
+    top = Path(root).resolve()
     if not top.is_dir():
         raise NotADirectoryError(f"{root} is not a folder")
-    excluded = GitIgnoreSpec.from_lines(exclude)
-    return sorted(
-        path
-        for path in _walk(top, top, _ignores_above(top.resolve()))
-        if not excluded.match_file(path)
-    )
+    excluded = _Ignore(top, exclude)
+    found = _walk(top, _ignores_above(top), excluded)
+    return sorted(path.relative_to(top).as_posix() for path in found)
 
 
 class _Ignore:
-    """The patterns of one `.gitignore`, relative to its folder."""
+    """Patterns that speak of the paths below a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, patterns: Sequence[str]) -> None:
         self.folder = folder
-        text = (folder / ".gitignore").read_text("utf-8", "replace")
-        self._spec = GitIgnoreSpec.from_lines(text.splitlines())
+        self._cut = len(str(folder).rstrip(os.sep)) + 1
+        self._spec = GitIgnoreSpec.from_lines(patterns)
 
-    def verdict(self, path: Path, *, folder: bool) -> bool | None:
+    def verdict(self, path: str, *, is_folder: bool) -> bool | None:
         """Say whether the path is ignored; None when no pattern speaks of it."""
-        relative = path.relative_to(self.folder).as_posix() + ("/" if folder else "")
-        return self._spec.check_file(relative).include
+        relative = path[self._cut :].replace(os.sep, "/")
+        return self._spec.check_file(relative + "/" if is_folder else relative).include
+
+
+def _ignore_file(folder: Path) -> list[_Ignore]:
+    """Return the patterns of a folder's `.gitignore`, where there is one."""
+    try:
+        text = (folder / ".gitignore").read_text("utf-8", "replace")
+    except OSError:
+        return []
+    return [_Ignore(folder, text.splitlines())]
 
 
 def _ignores_above(top: Path) -> list[_Ignore]:
-    """Return the ignore files from the work tree's top to the folder above `top`."""
-    above: list[_Ignore] = []
-    for folder in [top, *top.parents]:
-        if folder != top and (folder / ".gitignore").is_file():
-            above.insert(0, _Ignore(folder))
-        if (folder / ".git").exists():
-            return above
-    return []  # not in a work tree: ignore files above do not count
+    """Return the ignore files from the work tree's top to the folder above `top`.
+
+    None count outside a work tree, nor where git ignores `top` itself: the user named it, so
+    its files are meant.
+    """
+    folders = [top, *top.parents]
+    work_tree = next((folder for folder in folders if (folder / ".git").exists()), None)
+    if work_tree is None:
+        return []
+    ignores: list[_Ignore] = []
+    for folder in reversed(folders[: folders.index(work_tree) + 1]):
+        if folder != work_tree and _ignored(str(folder), ignores, is_folder=True):
+            return []
+        if folder != top:
+            ignores += _ignore_file(folder)
+    return ignores
 
 
-def _walk(top: Path, folder: Path, ignores: list[_Ignore]) -> Iterator[str]:
-    if (folder / ".gitignore").is_file():
-        ignores = [*ignores, _Ignore(folder.resolve())]
+def _walk(folder: Path, ignores: list[_Ignore], excluded: _Ignore) -> Iterator[Path]:
+    ignores = [*ignores, *_ignore_file(folder)]
     with os.scandir(folder) as entries:
         found = sorted(entries, key=lambda entry: entry.name)
     for entry in found:
-        path = Path(entry.path)
         is_folder = entry.is_dir(follow_symlinks=False)
-        if entry.name == ".git" or _ignored(path, ignores, folder=is_folder):
+        if not is_folder and not (entry.name.endswith(".py") and entry.is_file()):
+            continue
+        if entry.name == ".git" or excluded.verdict(entry.path, is_folder=is_folder):
+            continue
+        if _ignored(entry.path, ignores, is_folder=is_folder):
             continue
         if is_folder:
-            yield from _walk(top, path, ignores)
-        elif entry.name.endswith(".py") and entry.is_file():
-            yield PurePosixPath(path.relative_to(top)).as_posix()
+            yield from _walk(Path(entry.path), ignores, excluded)
+        else:
+            yield Path(entry.path)
 
 
-def _ignored(path: Path, ignores: list[_Ignore], *, folder: bool) -> bool:
-    """The deepest ignore file that speaks of a path decides, as in git."""
-    real = path.parent.resolve() / path.name
+def _ignored(path: str, ignores: list[_Ignore], *, is_folder: bool) -> bool:
+    """Let the deepest patterns that speak of a path decide, as git does."""
     for ignore in reversed(ignores):
-        verdict = ignore.verdict(real, folder=folder)
+        verdict = ignore.verdict(path, is_folder=is_folder)
         if verdict is not None:
             return verdict
     return False

@@ -1,0 +1,150 @@
+"""The JSON shapes of runs: camelCase names, times as ISO 8601 texts in UTC. Pure functions.
+
+They take what `reading` answers. Free values that a job recorded (inputs, model policy) keep the
+names of their parts.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Fields = dict[str, Any]
+
+SCHEMA_VERSION = 1
+"""Of the shape of a run; raised when a field changes its meaning or is removed."""
+
+
+def card_shape(run: Fields) -> Fields:
+    """Return one row of `run list`."""
+    return {
+        "jobRunId": run["id"],
+        "command": run["command"],
+        "title": run["title"],
+        "orchestratorRunId": run["parent"],
+        "status": run["status"],
+        "statusReason": run["status_reason"],
+        "liveness": run["liveness"],
+        "semanticOutcome": run["outcome"],
+        "reasonCode": run["reason_code"],
+        "startedAt": iso(run["created_us"]),
+        "finishedAt": iso(run["finished_us"]),
+        "updatedAt": iso(run["updated_us"]),
+        "lastSeenAt": iso(run["seen_us"]),
+        "epoch": run["epoch"],
+        "owner": _shape(run["owner"]),
+        "progress": progress_shape(run["progress"]),
+        "blocked": run["blocked"],
+        "attention": bool(run["attention"]),
+    }
+
+
+def summary_shape(run: Fields) -> Fields:
+    """Return a run as `run status` shows it: the record of a job run, and what came to it."""
+    return {
+        "schemaVersion": SCHEMA_VERSION,
+        **card_shape(run),
+        "semanticReason": run["reason"],
+        "inputFingerprint": run["fingerprint"],
+        "inputs": run["inputs"],
+        "modelPolicy": run["model_policy"],
+        "phases": [{"name": name, **_shape(phase)} for name, phase in run["phases"].items()],
+        "phasesOmitted": run["phases_omitted"],
+        "verdict": _shape(run["verdict"]),
+        "revision": _shape(run["revision"]),
+        "checkpoint": _shape(run["checkpoint"]),
+        "diagnostics": dict(run["counters"]),
+        "artifacts": [
+            {"name": name, **_shape(artifact)} for name, artifact in run["artifacts"].items()
+        ],
+        "effectsInDoubt": [{"key": key, **_shape(effect)} for key, effect in run["effects"].items()],
+        "approvals": [
+            {"approval": approval, "requestedAt": iso(time_us)}
+            for approval, time_us in run["approvals"].items()
+        ],
+        "attention": [
+            {"reason": reason, "detail": detail} for reason, detail in run["attention"].items()
+        ],
+        "attempts": [
+            {**_shape(attempt), "owner": _shape(attempt["owner"])} for attempt in run["attempts"]
+        ],
+        "archived": run["archived"],
+        "version": run["version"],
+        "lastPosition": run["updated_position"],
+        "resumeCommand": None,
+    }
+
+
+def timeline_shape(entries: list[Fields]) -> list[Fields]:
+    """Return the entries of a timeline."""
+    return [
+        {
+            **_shape(entry),
+            **({"owner": _shape(entry["owner"])} if "owner" in entry else {}),
+            "durationSeconds": _duration(entry),
+        }
+        for entry in entries
+    ]
+
+
+def progress_shape(progress: Fields | None) -> Fields | None:
+    """Return how far a run is."""
+    if progress is None:
+        return None
+    return {
+        "completedUnits": progress["completed"],
+        "totalUnits": progress["total"],
+        "unitLabel": progress["unit"],
+    }
+
+
+def iso(time_us: int | None) -> str | None:
+    """Return a time in UTC, to the millisecond; None for none, or one that ISO 8601 cannot hold.
+
+    >>> iso(1_700_000_000_123_456), iso(None), iso(2**62)
+    ('2023-11-14T22:13:20.123Z', None, None)
+    """
+    if time_us is None:
+        return None
+    from time import gmtime, strftime
+
+    seconds, rest_us = divmod(time_us, 1_000_000)
+    try:
+        moment = gmtime(seconds)
+    except (OverflowError, OSError, ValueError):
+        return None
+    if not 1 <= moment.tm_year <= 9999:
+        return None
+    # %Y is not padded on every platform.
+    return f"{moment.tm_year:04}-{strftime('%m-%dT%H:%M:%S', moment)}.{rest_us // 1000:03}Z"
+
+
+def _shape(fields: Any) -> Any:
+    """Return stored fields with the names and times of JSON; anything else as it is."""
+    if type(fields) is not dict:
+        return fields
+    shaped = {}
+    for name, value in fields.items():
+        if name.endswith("_us"):
+            shaped[_camel("at" if name == "time_us" else name[:-3] + "_at")] = iso(value)
+        else:
+            shaped[_camel(name)] = value
+    return shaped
+
+
+def _camel(name: str) -> str:
+    """Return a name as JSON writes it.
+
+    >>> _camel("reason_code")
+    'reasonCode'
+    """
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
+def _duration(entry: Fields) -> float | None:
+    """Return the length of a span that has ended, in seconds by the clock of that time."""
+    if entry.get("ended_us") is None:
+        return None
+    return (entry["ended_us"] - entry["time_us"]) / 1_000_000  # type: ignore[no-any-return]

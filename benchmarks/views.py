@@ -31,6 +31,7 @@ BATCHES = 11
 """Batches of a run here: with them it has 20 events."""
 RECORDS = b"events.records"
 MB = 1_000_000
+LINUX = sys.platform.startswith("linux")
 
 
 def figures(bench: Bench) -> Iterator[Figure]:
@@ -144,16 +145,18 @@ class Peak:
 
 def resident_bytes() -> int:
     """Return the most memory this process ever had, mapped files included."""
+    if LINUX:  # where ru_maxrss begins with what the parent had
+        return _status("VmHWM")
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def own_bytes() -> int:
     """Return the memory this process has now without mapped files, where the system tells."""
-    if not sys.platform.startswith("linux"):
-        return resident_bytes()
+    return _status("RssAnon") if LINUX else resident_bytes()
+
+
+def _status(name: str) -> int:
     with open("/proc/self/status", encoding="ascii") as status:  # noqa: PTH123
-        for line in status:
-            if line.startswith("RssAnon:"):
-                return int(line.split()[1]) * 1024
-    return resident_bytes()
+        (line,) = [line for line in status if line.startswith(f"{name}:")]
+    return int(line.split()[1]) * 1024

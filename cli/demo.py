@@ -81,5 +81,5 @@ def _show(out: Output, store: Path, *words: str) -> None:
 
     out.line(f"\n   $ tacho {' '.join(words)}\n")
     out.flush()
-    command = [sys.executable, "-m", "tachograph.cli.main", "--store", str(store), *words]
+    command = [sys.executable, "-m", "tachograph", "--store", str(store), *words]
     subprocess.run(command, check=False)

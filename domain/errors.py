@@ -166,6 +166,15 @@ class UnregisteredTypeError(MalformedValueError):
     )
 
 
+class SecretLeftError(TachographError, ValueError):
+    """A known secret would be stored. Nothing was written."""
+
+    template = (
+        "{0} holds a known secret in a place where it cannot be redacted, such as inside a value "
+        "of a custom type. Take it out before recording. Nothing was written."
+    )
+
+
 class UnknownEventTypeError(StoreError):
     """The log holds an event type that this version does not know."""
 

@@ -198,17 +198,16 @@ def _custom_from_json(name: Any, *, value: Any) -> CustomValue:
 
 
 def _clock_to_json(tag: str, value: datetime | time) -> dict[str, Any]:
-    obj = {tag: value.isoformat(), **_zone_to_json(value.tzinfo)}
-    if value.fold:
-        obj["fold"] = 1
-    return obj
+    zone = _zone_to_json(value.tzinfo)
+    fold = {"fold": 1} if value.fold else {}
+    return {tag: value.isoformat(), **zone, **fold}
 
 
 def _zone_to_json(zone: tzinfo | None) -> dict[str, Any]:
     if zone is None or zone is UTC:
         return {}
     if type(zone) is not timezone:
-        return {"zone": name_of_zone(zone)}
+        return {"zone": _known_name(zone)}
     obj: dict[str, Any] = {}
     offset = zone.utcoffset(None)
     if offset.microseconds:  # Python 3.11 does not read all of these back from an ISO text
@@ -217,6 +216,13 @@ def _zone_to_json(zone: tzinfo | None) -> dict[str, Any]:
     if name is not None:
         obj["name"] = to_json(name)
     return obj
+
+
+def _known_name(zone: tzinfo) -> str:
+    name = name_of_zone(zone)
+    if name is None:
+        raise UnstorableValueError("value", f"a time zone of type {name_of(type(zone))}")
+    return name
 
 
 def _clock_from_json(value: Any, *, fold: int = 0, **zone: Any) -> Any:

@@ -6,7 +6,7 @@ Never keeps a transaction open longer than a `with` block or a call.
 from __future__ import annotations
 
 import os
-from threading import Lock, get_ident
+from threading import RLock, get_ident
 
 import lmdb
 
@@ -35,7 +35,8 @@ _FORK_SECONDS = 10.0
 """How long a fork waits for transactions of other threads; a commit takes milliseconds."""
 
 _registry: dict[tuple[int, int], Environment] = {}
-_registry_lock = Lock()
+_registry_lock = RLock()
+"""Reentrant: collecting garbage inside `open_environment` may close a forgotten environment."""
 
 
 def open_environment(
@@ -60,8 +61,7 @@ def open_environment(
     size = map_size or map_size_setting(os.environ.get("LMDB_MAP_SIZE", ""))
     with _registry_lock:
         shared = _registry.get(lmdb_files.identity(path) or (0, 0))
-        if shared is not None:
-            shared.share(readonly=readonly, sync=sync)
+        if shared is not None and shared.share(readonly=readonly, sync=sync):
             return shared
         refuse_network(path)
         if create and not readonly:
@@ -99,8 +99,8 @@ class Environment(Mapping):
         self.group = GroupCommit(self.update)
         """Joins the commits of threads."""
         self.key = lmdb_files.identity(folder) or (0, 0)
-        self.listeners: tuple[Event, ...] = ()
-        """Events that are set after every commit of this process."""
+        self.listeners: set[Event] = set()
+        """Events that are set after every commit of this process. Add and discard them freely."""
         self._users = 1
         self._writer = 0
 
@@ -221,13 +221,23 @@ class Environment(Mapping):
         finally:
             self.leave()
 
-    def share(self, *, readonly: bool, sync: bool) -> None:
-        """Count one more user, who will close it too. A writer turns a read-only one writable."""
+    def share(self, *, readonly: bool, sync: bool) -> bool:
+        """Count one more user, who will close it too; return False if the last has just done so.
+
+        A writer turns a read-only environment writable for all.
+        """
         if sync != self._sync:
             raise StoreBusyError(self.folder, "this process has it open with another sync setting")
-        if self._readonly and not readonly:
-            self.become_writable()
         self._users += 1
+        if self._users == 1:
+            return False
+        try:
+            if self._readonly and not readonly:
+                self.become_writable()
+        except BaseException:
+            self._users -= 1
+            raise
+        return True
 
     def close(self) -> None:
         """Give the environment back; the last to do so closes it, after open blocks have ended."""
@@ -237,26 +247,16 @@ class Environment(Mapping):
                 self.unmap()
                 _registry.pop(self.key, None)
 
-    def listen(self, event: Event) -> None:
-        """Set an event after every commit of this process."""
-        with self._handles:
-            self.listeners = (*self.listeners, event)
-
-    def unlisten(self, event: Event) -> None:
-        """Leave an event alone from now on."""
-        with self._handles:
-            self.listeners = tuple(each for each in self.listeners if each is not event)
-
     def notify(self) -> None:
         """Wake the listeners."""
-        for listener in self.listeners:
+        for listener in tuple(self.listeners):
             listener.set()
 
     def forget_parent(self) -> None:
         """Drop, in the child of a fork, what threads of the parent were doing."""
         super().forget_parent()
         self.group = GroupCommit(self.update)
-        self.listeners = ()
+        self.listeners = set()
         self._writer = 0
 
     # How it works
@@ -344,20 +344,20 @@ def _begin_buffers(environment: lmdb.Environment) -> lmdb.Transaction[memoryview
 
 def _before_fork() -> None:
     _registry_lock.acquire()
-    for environment in _registry.values():
+    for environment in list(_registry.values()):
         environment.settle(_FORK_SECONDS)
 
 
 def _after_fork_in_parent() -> None:
-    for environment in _registry.values():
+    for environment in list(_registry.values()):
         environment.resume()
     _registry_lock.release()
 
 
 def _after_fork_in_child() -> None:
     global _registry_lock  # noqa: PLW0603  a thread of the parent may have waited for it
-    _registry_lock = Lock()
-    for environment in _registry.values():
+    _registry_lock = RLock()
+    for environment in list(_registry.values()):
         environment.forget_parent()
 
 

@@ -24,12 +24,12 @@ class LMDBSubscription(ListenNotifySubscription["LMDBApplicationRecorder"]):
         self._seen = 0
         self._environment = recorder.datastore.environment
         super().__init__(recorder=recorder, gt=gt, topics=topics)
-        self._environment.listen(self._has_been_notified)
+        self._environment.listeners.add(self._has_been_notified)
 
     def stop(self) -> None:
         """End the iteration, also from another thread."""
         super().stop()
-        self._environment.unlisten(self._has_been_notified)
+        self._environment.listeners.discard(self._has_been_notified)
 
     def _loop_on_pull(self) -> None:
         try:

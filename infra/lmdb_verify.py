@@ -89,6 +89,7 @@ class Verification:
         """Check the next records in one transaction; where pages are damaged, one by one."""
         problems: list[Problem] = []
         tables = self._tables
+        before = self._position
         try:
             with tables.environment.read() as txn:
                 cursor = txn.cursor(db=tables[tables.records])
@@ -100,6 +101,8 @@ class Verification:
                     problems += self._check_entry(txn, _number(key), value)
         except StoreCorruptError:
             problems += self._check_singly(min(self._position + CHUNK, last))
+        if self._position == before:  # a damaged key is in the way
+            problems += self._check_singly(min(before + CHUNK, last))
         return problems
 
     def _check_singly(self, last: int) -> list[Problem]:

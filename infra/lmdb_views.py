@@ -1,11 +1,11 @@
-"""The views of a store on disk, disposable. Never touches the log, and never answers from a view
-that is damaged, of another version, or half rebuilt.
+"""The views of a store on disk. Never touches the log, never answers from a half rebuilt view.
 
 The folder holds one *generation*, an LMDB environment of its own, and the file `current` that
 names it. A rebuild makes another generation beside it and then swaps the name. Processes that
 have the old one open go on with it and see the swap at their next use; its files are removed.
 """
-# ruff: noqa: PTH  # pathlib costs 10 ms at the start of a command
+# pathlib costs 10 ms at the start of a command.
+# ruff: noqa: PTH103, PTH104, PTH105, PTH106, PTH108, PTH118, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -13,26 +13,25 @@ import os
 from threading import Lock, get_ident
 
 from tachograph.domain.errors import StoreBusyError, StoreCorruptError, StoreNotFoundError
-from tachograph.infra.lmdb_environment import open_environment
 from tachograph.infra.lmdb_errors import translate
+from tachograph.infra.lmdb_generation import Generation
 from tachograph.infra.locks import FileLock
-from tachograph.infra.view_rows import TABLES, Rows
+from tachograph.infra.view_rows import Rows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from types import TracebackType
     from typing import TypeVar
 
     from tachograph.infra.codec import Codec
-    from tachograph.infra.lmdb_environment import Database, Environment, Reading, Transaction
+    from tachograph.infra.lmdb_generation import ReadingViews
 
     T = TypeVar("T")
 
 _CURRENT = "current"
 _LOCK = "rebuild.lock"
 _PREFIX = "generation-"
-_DATA = "data.mdb"
 _TRIES = 10
 """Swaps by other processes that one call follows before it gives up."""
 
@@ -51,7 +50,7 @@ class LMDBViews:
         self._opening = Lock()
         self._building = _BuildLock(os.path.join(folder, _LOCK))
 
-    def read(self) -> _Reading:
+    def read(self) -> ReadingViews:
         """Return a `with` block that sees all views as of one moment.
 
         Raises StoreReadOnlyError when the folder cannot be written, StoreCorruptError from
@@ -174,123 +173,6 @@ class LMDBViews:
         for name in os.listdir(self._folder):
             if name.startswith(_PREFIX) and name != current:
                 _remove(os.path.join(self._folder, name))
-
-
-class Generation:
-    """One set of views in its own LMDB environment. Satisfies the Views port."""
-
-    __slots__ = ("_codec", "_environment", "name", "path")
-
-    def __init__(
-        self, folder: str, name: str, codec: Codec, *, create: bool = False, sync: bool = True
-    ) -> None:
-        self.name = name
-        self.path = os.path.join(folder, name)
-        self._codec = codec
-        self._environment = open_environment(self.path, create=create, sync=sync)
-        try:
-            self._environment.open_databases(*TABLES)
-        except BaseException:
-            self._environment.close()
-            raise
-
-    def read(self) -> _Reading:
-        """Return a `with` block that sees all views as of one moment."""
-        return _Reading(self._environment, self._codec)
-
-    def update(self, work: Callable[[Rows], T]) -> T:
-        """Run `work` in one transaction, see `LMDBViews.update`."""
-        environment, codec = self._environment, self._codec
-
-        def run(txn: Transaction) -> T:
-            return work(Rows(LMDBTables(txn, environment.databases), codec, environment.folder))
-
-        return environment.update(run)
-
-    def is_current(self) -> bool:
-        """Whether its content is whole and of the versions that this Tachograph makes."""
-        try:
-            with self.read() as rows:
-                return rows.is_current()
-        except StoreCorruptError:
-            return False
-
-    def flush(self) -> None:
-        """Bring everything written to the disk."""
-        handle = os.open(os.path.join(self.path, _DATA), os.O_RDWR)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-    def close(self) -> None:
-        """Give the environment back."""
-        self._environment.close()
-
-
-class LMDBTables:
-    """Ordered tables in an LMDB transaction. Satisfies the Tables port."""
-
-    __slots__ = ("_databases", "_txn")
-
-    def __init__(self, txn: Transaction, databases: dict[bytes, Database]) -> None:
-        self._txn = txn
-        self._databases = databases
-
-    def get(self, table: bytes, key: bytes) -> bytes | None:
-        """Return a value, or None."""
-        return self._txn.get(key, None, self._databases[table])
-
-    def put(self, table: bytes, key: bytes, value: bytes) -> None:
-        """Set a value."""
-        self._txn.put(key, value, db=self._databases[table])
-
-    def delete(self, table: bytes, key: bytes) -> None:
-        """Remove a value, if it is there."""
-        self._txn.delete(key, db=self._databases[table])
-
-    def scan(
-        self, table: bytes, low: bytes = b"", high: bytes | None = None, *, reverse: bool = False
-    ) -> Iterator[tuple[bytes, bytes]]:
-        """Yield keys with `low` <= key < `high` and their values, in order."""
-        with self._txn.cursor(self._databases[table]) as cursor:
-            if reverse:
-                found = cursor.set_range(high) if high is not None else False
-                if not (cursor.prev() if found else cursor.last()):
-                    return
-                for key, value in cursor.iterprev():
-                    if key < low:
-                        return
-                    yield key, value
-            elif cursor.set_range(low):
-                for key, value in cursor.iternext():
-                    if high is not None and key >= high:
-                        return
-                    yield key, value
-
-
-class _Reading:
-    """A `with` block that sees a generation as of one moment."""
-
-    __slots__ = ("_codec", "_environment", "_transaction")
-
-    def __init__(self, environment: Environment, codec: Codec) -> None:
-        self._environment = environment
-        self._codec = codec
-        self._transaction: Reading = environment.read()
-
-    def __enter__(self) -> Rows:
-        txn = self._transaction.__enter__()
-        tables = LMDBTables(txn, self._environment.databases)
-        return Rows(tables, self._codec, self._environment.folder)
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._transaction.__exit__(kind, error, trace)
 
 
 class _Building:

@@ -4,15 +4,15 @@ Short commands read settings too, so a configuration file is parsed and validate
 pydantic) only when its content has changed; the outcome is kept in the store's `views` folder.
 """
 # pathlib costs 10 ms at the start of a command.
-# ruff: noqa: PTH105, PTH111, PTH117, PTH118, PTH123
+# ruff: noqa: PTH111, PTH117, PTH118, PTH123
 
 from __future__ import annotations
 
 import os
 
-from tachograph.domain.errors import MalformedValueError, SettingError, UnstorableValueError
-from tachograph.infra.codec import Codec
-from tachograph.infra.store_folder import config_file, view_folder
+from tachograph.domain.errors import SettingError
+from tachograph.infra import settings_cache
+from tachograph.infra.store_folder import config_file
 
 try:
     from _blake2 import blake2b  # hashlib costs a short command 2 ms and is the same function
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 DAY = 86_400
 _DEFAULT = "default"
-_CACHE = "settings.cache"
 
 
 class Setting:
@@ -268,8 +267,8 @@ def _of_files(paths: list[str], store: str | None) -> list[dict[str, Any]]:
     contents = [_content(path) for path in paths]
     if not any(contents):
         return [{} for _ in paths]
-    cache = None if store is None else os.path.join(view_folder(store), _CACHE)
-    known, used = _load(cache), {}
+    cache = None if store is None else settings_cache.path(store)
+    known, used = settings_cache.load(cache), {}
     found: list[dict[str, Any]] = []
     for path, content in zip(paths, contents, strict=True):
         key = blake2b(_table() + content, digest_size=32).digest()
@@ -282,8 +281,8 @@ def _of_files(paths: list[str], store: str | None) -> list[dict[str, Any]]:
             known[key] = parse(path, content)
         used[key] = known[key]
         found.append(known[key])
-    if used != _load(cache):
-        _keep(cache, used)
+    if used != settings_cache.load(cache):
+        settings_cache.keep(cache, used)
     return found
 
 
@@ -302,26 +301,3 @@ def _content(path: str) -> bytes:
 def _table() -> bytes:
     """Return what the outcome of parsing depends on besides the content."""
     return ";".join(f"{name}: {setting.allowed}" for name, setting in SETTINGS.items()).encode()
-
-
-def _load(cache: str | None) -> dict[bytes, dict[str, Any]]:
-    if cache is None:
-        return {}
-    try:
-        with open(cache, "rb") as file:
-            known = Codec().unpack(file.read())
-    except (OSError, MalformedValueError):
-        return {}
-    return known if isinstance(known, dict) else {}
-
-
-def _keep(cache: str | None, known: dict[bytes, dict[str, Any]]) -> None:
-    if cache is None:
-        return
-    temporary = f"{cache}.tmp-{os.getpid()}"
-    try:
-        with open(temporary, "wb") as file:
-            file.write(Codec().pack(known))
-        os.replace(temporary, cache)
-    except (OSError, UnstorableValueError):  # the store cannot be written: parse again next time
-        return

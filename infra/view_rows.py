@@ -27,17 +27,26 @@ if TYPE_CHECKING:
 
         def get(self, table: bytes, key: bytes) -> bytes | None:
             """Return a value, or None."""
+            ...
 
         def put(self, table: bytes, key: bytes, value: bytes) -> None:
             """Set a value."""
+            ...
 
         def delete(self, table: bytes, key: bytes) -> None:
             """Remove a value, if it is there."""
+            ...
 
         def scan(
-            self, table: bytes, low: bytes = b"", high: bytes | None = None, *, reverse: bool = False
+            self,
+            table: bytes,
+            low: bytes = b"",
+            high: bytes | None = None,
+            *,
+            reverse: bool = False,
         ) -> Iterator[tuple[bytes, bytes]]:
             """Yield keys with `low` <= key < `high` and their values, in order."""
+            ...
 
 
 META = b"meta"
@@ -240,7 +249,7 @@ class Rows:
         Rows hold plain values, so the codec's scrutiny of each part would find nothing.
         """
         if self._packer is None and "msgpack" in sys.modules:
-            from msgpack import Packer
+            from msgpack import Packer  # type: ignore[import-untyped]
 
             self._packer = Packer(strict_types=True)
         if self._packer is not None:

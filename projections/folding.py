@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
         def fold(self, topic: str, fields: Fields, position: int, stream: str) -> None:
             """Apply one event. Raises UnknownEventTypeError for an unknown `run.` topic."""
+            ...
 
         def flush(self) -> None:
             """Write every run that changed to the view."""
+            ...
 
 
 PREFIX = "run."

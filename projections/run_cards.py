@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
         def cards(self) -> Iterator[Card]:
             """Yield the cards of all runs, latest created first."""
+            ...
 
         def open_cards(self) -> Iterator[Card]:
             """Yield the cards of runs that are open (see `is_open`), latest created first."""
+            ...
 
         def touched(self) -> Iterator[tuple[int, int]]:
             """Yield (latest_us, created_position) of all runs, latest touched first.
@@ -28,12 +30,15 @@ if TYPE_CHECKING:
             `latest_us` is the latest time of any event up to the run's last one: unlike the
             run's own times it never rises along the way, whatever the clocks did.
             """
+            ...
 
         def card_at(self, created_position: int) -> Card:
             """Return the card of the run created at a position."""
+            ...
 
         def ids(self, prefix: str, limit: int) -> list[tuple[int, str]]:
             """Return (created_position, id) of at most `limit` runs whose id starts so."""
+            ...
 
 
 NAME = "run_cards"
@@ -58,6 +63,7 @@ _COPIED = (
     "attempt_open",
     "outcome",
     "reason_code",
+    "reason",
     "ended",
     "blocked",
 )

@@ -22,15 +22,19 @@ if TYPE_CHECKING:
 
         def summary(self, run_id: str) -> Summary | None:
             """Return the summary of a run, or None. The caller may change what it gets."""
+            ...
 
         def put_summary(self, summary: Summary) -> None:
             """Keep a summary, and the card cut from it."""
+            ...
 
         def latest_us(self) -> int:
             """Return the latest time of any event folded so far."""
+            ...
 
         def put_latest_us(self, time_us: int) -> None:
             """Keep the latest time of any event folded so far."""
+            ...
 
 
 NAME = "run_summaries"

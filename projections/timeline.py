@@ -24,15 +24,19 @@ if TYPE_CHECKING:
 
         def timeline_state(self, run_id: str) -> dict[str, Any] | None:
             """Return what the projection keeps of a run between two events, or None."""
+            ...
 
         def put_timeline_state(self, run_id: str, state: dict[str, Any]) -> None:
             """Keep it."""
+            ...
 
         def timeline_entry(self, created_position: int, version: int) -> Entry:
             """Return one entry. The caller may change what it gets."""
+            ...
 
         def put_timeline_entry(self, created_position: int, entry: Entry) -> None:
             """Keep one entry, by its own version."""
+            ...
 
 
 NAME = "timeline"

@@ -27,33 +27,40 @@ if TYPE_CHECKING:
 
         def summary(self, run_id: str) -> dict[str, Any] | None:
             """Return the summary of a run, or None. The caller may change what it gets."""
+            ...
 
         def timeline(self, run_id: str, *, newest: int | None = None) -> list[dict[str, Any]]:
             """Return the entries of a run in order; only the `newest` so many when given."""
+            ...
 
         def mark(self, name: str) -> Mark:
             """Return how far a view is."""
+            ...
 
         def rows(self) -> Iterator[tuple[str, bytes, bytes]]:
             """Yield the whole content in order: table, key, bytes."""
+            ...
 
     class ViewWriter(ViewReader, RunSummariesView, TimelineView, Protocol):
         """The content of all views within one transaction that changes them."""
 
         def put_mark(self, name: str, mark: Mark) -> None:
             """Keep how far a view is, in the same transaction as its content."""
+            ...
 
     class Views(Protocol):
         """A place for the views."""
 
         def read(self) -> AbstractContextManager[ViewReader]:
             """Return a `with` block that sees all views as of one moment."""
+            ...
 
         def update(self, work: Callable[[ViewWriter], T]) -> T:
             """Run `work` in one transaction: all of it is kept, or (when it raises) nothing.
 
             It may run again from the start when room has to be made.
             """
+            ...
 
     class ViewStore(Views, Protocol):
         """Views that can be built anew beside the ones in use."""
@@ -63,12 +70,15 @@ if TYPE_CHECKING:
 
             When the block raises, or the process ends in it, everything stays as it was.
             """
+            ...
 
         def scratch(self) -> AbstractContextManager[Views]:
             """Return a `with` block for an empty place that is thrown away at its end."""
+            ...
 
         def discard(self) -> None:
             """Throw the content away: it is damaged, or of another log. The next use is empty."""
+            ...
 
 
 VERSIONS = {

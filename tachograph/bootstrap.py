@@ -16,6 +16,7 @@ from tachograph.infra.codec import Codec
 from tachograph.infra.lmdb_environment import open_environment
 from tachograph.infra.lmdb_log import LMDBLog
 from tachograph.infra.presence import Presence
+from tachograph.packing import Packing
 from tachograph.payloads import Payloads
 from tachograph.runs import RunRepository
 from tachograph.session import Actor, Session
@@ -47,17 +48,12 @@ class Services:
             read_only=read_only,
         )
         self.redactor = secrets.redactor(os.environ, self.settings.redact)
+        packing = Packing(self.codec, self.redactor or None)
         self.repository = RunRepository(
-            self.log,
-            self.codec,
-            redactor=self.redactor or None,
-            snapshot_every=self.settings.snapshot_every,
+            self.log, packing, snapshot_every=self.settings.snapshot_every
         )
         self.payloads = Payloads(
-            self.codec,
-            self.blobs,
-            redactor=self.redactor or None,
-            inline_bytes=self.settings.blob_threshold_bytes,
+            packing, self.blobs, inline_bytes=self.settings.blob_threshold_bytes
         )
         self.observer = processes.observer()
         self.actor = Actor(actor, self.observer.host, os.getpid(), clock.now_us)

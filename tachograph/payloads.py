@@ -8,7 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from tachograph.ports import Blobs, Codec, Redactor
+    from tachograph.packing import Packing
+    from tachograph.ports import Blobs
 
 INLINE_BYTES = 16 * 1024
 """Packed values up to this size stay in their event."""
@@ -21,15 +22,13 @@ class Payloads:
 
     def __init__(
         self,
-        codec: Codec,
+        packing: Packing,
         blobs: Blobs,
         *,
-        redactor: Redactor | None = None,
         inline_bytes: int = INLINE_BYTES,
     ) -> None:
-        self._codec = codec
+        self._packing = packing
         self._blobs = blobs
-        self._redactor = redactor
         self._inline_bytes = inline_bytes
 
     def store(self, value: Any, root: str) -> Any:
@@ -39,18 +38,20 @@ class Payloads:
         """
         if isinstance(value, _SMALL):
             return value
-        data = self._codec.pack(value, root)
+        data = self._packing.pack(value, root)
         if len(data) <= self._inline_bytes:
             return value
-        if self._redactor is not None and self._redactor.touches(data):
-            data = self._codec.pack(self._redactor.redact(value), root)
         return self._blobs.put(data)
 
     def load(self, stored: Any) -> Any:
         """Return the value that `store` was given. Raises BlobMissingError."""
         if isinstance(stored, BlobRef):
-            return self._codec.unpack(self._blobs.get(stored))
+            return self._packing.unpack(self._blobs.get(stored))
         return stored
+
+    def redacted(self, value: Any) -> Any:
+        """Return a value without its secrets, for what is kept outside the log (G13)."""
+        return self._packing.redacted(value)
 
     def digest(self, value: Any, root: str) -> str:
         """Return the BLAKE2b-128 of a value's packed form, in hex: what "the same" means."""
@@ -58,4 +59,4 @@ class Payloads:
             from _blake2 import blake2b
         except ImportError:  # another interpreter than CPython
             from hashlib import blake2b
-        return blake2b(self._codec.pack(value, root), digest_size=16).hexdigest()
+        return blake2b(self._packing.pack(value, root), digest_size=16).hexdigest()

@@ -9,7 +9,6 @@ from __future__ import annotations
 from tachograph.domain.errors import AmbiguousRunError, RunNotFoundError
 from tachograph.domain.liveness import ALIVE
 from tachograph.domain.outcome import OUTCOMES, is_terminal
-from tachograph.projections.run_cards import is_open
 from tachograph.projections.run_summaries import progress
 
 TYPE_CHECKING = False
@@ -55,8 +54,8 @@ def list_runs(
     `since_us` keeps the runs in which something happened since then. Reads no more cards than
     the limit and the filters need.
     """
-    found: list[Fields] = []
     only_open = bool(statuses) and set(statuses).issubset(OPEN_STATUSES)
+    found: list[Fields] = []
     for card in view.open_cards() if only_open else _latest(view, since_us):
         if len(found) == limit:
             break
@@ -65,10 +64,9 @@ def list_runs(
             and (command is None or card["command"] == command)
             and (parent is None or card["parent"] == parent)
             and (not outcomes or card["outcome"] in outcomes)
+            and (not statuses or with_status(card, judge)["status"] in statuses)
         ):
-            card = with_status(card, judge)
-            if not statuses or card["status"] in statuses:
-                found.append(card)
+            found.append(card if statuses else with_status(card, judge))
     return found
 
 
@@ -78,6 +76,7 @@ def find_run(view: ViewReader, text: str) -> str:
     Raises:
         AmbiguousRunError: several ids begin so; it lists them, latest created first.
         RunNotFoundError: none does; it names similar ones.
+
     """
     if view.summary(text) is not None:
         return text
@@ -99,6 +98,7 @@ def summary(view: ViewReader, judge: Judge, run_id: str) -> Fields:
     if run is None:
         raise RunNotFoundError(run_id, _suggestion(view, run_id))
     run["progress"] = progress(run)
+    run["approval"] = next(iter(run["approvals"]), None)
     run = with_status(run, judge)
     if not _is_alive(run):
         for phase in run["phases"].values():
@@ -145,13 +145,13 @@ def with_status(run: Fields, judge: Judge) -> Fields:
 def _status(run: Fields, liveness: Liveness | None) -> tuple[str, str | None]:
     """Return the status of a run and why it has it, where the run itself does not say."""
     if run["ended"] is not None:
-        return run["ended"], run.get("reason")
+        return run["ended"], run["reason"]
     if is_terminal(run["outcome"], run["reason_code"]):
-        return run["outcome"], run.get("reason")
+        return run["outcome"], run["reason"]
     if run["blocked"] is not None:
         return BLOCKED, run["blocked"]
     if run["outcome"] is not None:
-        return run["outcome"], run.get("reason")
+        return run["outcome"], run["reason"]
     if run["approval"] is not None:
         return WAITING, f"approval of {run['approval']!r} is asked for"
     if liveness is None:

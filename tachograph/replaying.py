@@ -151,7 +151,7 @@ def _mend(repository: RunRepository, run_id: str, wanted: set[int]) -> int:
             stored = repository.log.snapshot(run_id, up_to=record.version)
             known = None if stored is None else _state_of(repository, stored)
             if known is None or any(changes(known, _plain(run))):
-                body = repository.codec.pack(run.to_snapshot(), "")
+                body = repository.packing.pack(run.to_snapshot(), "")
                 snapshot = SnapshotRecord(run_id, record.version, body)
                 repository.log.append([], snapshot=snapshot)
                 mended += 1
@@ -179,7 +179,7 @@ def _state_of(repository: RunRepository, snapshot: SnapshotRecord) -> Fields | N
     """Return the state in a snapshot, None when a load would not use it."""
     run = Run()
     try:
-        usable = run.restore(repository.codec.unpack(snapshot.body))
+        usable = run.restore(repository.packing.unpack(snapshot.body))
     except UNREADABLE:
         return None
     return _plain(run) if usable else None

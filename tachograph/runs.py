@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from tachograph.domain.event import Event
     from tachograph.domain.records import Record
-    from tachograph.ports import Codec, EventLog, Redactor
+    from tachograph.packing import Packing
+    from tachograph.ports import EventLog
 
     Fields = dict[str, Any]
 
@@ -27,14 +28,12 @@ class RunRepository:
     def __init__(
         self,
         log: EventLog,
-        codec: Codec,
+        packing: Packing,
         *,
-        redactor: Redactor | None = None,
         snapshot_every: int = SNAPSHOT_EVERY,
     ) -> None:
         self.log = log
-        self.codec = codec
-        self._redactor = redactor
+        self.packing = packing
         self._snapshot_every = snapshot_every
 
     def get(self, run_id: str, *, up_to: int | None = None) -> Run | None:
@@ -44,7 +43,7 @@ class RunRepository:
         """
         run = Run()
         snapshot = self.log.snapshot(run_id, up_to=up_to)
-        if snapshot is not None and not run.restore(self.codec.unpack(snapshot.body)):
+        if snapshot is not None and not run.restore(self.packing.unpack(snapshot.body)):
             run = Run()
         self.refresh(run, run_id, up_to=up_to)
         return run if run.version else None
@@ -68,7 +67,9 @@ class RunRepository:
         snapshot = None
         before = run.version - len(events)
         if run.version // self._snapshot_every > before // self._snapshot_every:
-            snapshot = SnapshotRecord(run.id, run.version, self._packed(run.to_snapshot()))
+            snapshot = SnapshotRecord(
+                run.id, run.version, self.packing.pack(run.to_snapshot(), "state")
+            )
         return self.log.append([self._record(event) for event in events], snapshot=snapshot)
 
     def fields(self, record: Record) -> Fields:
@@ -76,7 +77,7 @@ class RunRepository:
 
         Raises UnknownEventTypeError. An event whose body was archived cannot be read.
         """
-        fields: Fields = self.codec.unpack(record.body)
+        fields: Fields = self.packing.unpack(record.body)
         fields["originator_id"] = record.stream
         fields["originator_version"] = record.version
         try:
@@ -91,10 +92,6 @@ class RunRepository:
         version = fields.pop("originator_version")
         if event.class_version > 1:
             fields["class_version"] = event.class_version
-        return NewRecord(stream, version, event.TOPIC, event.time_us, self._packed(fields))
-
-    def _packed(self, fields: Fields) -> bytes:
-        body = self.codec.pack(fields, "")
-        if self._redactor is not None and self._redactor.touches(body):
-            body = self.codec.pack(self._redactor.redact(fields), "")
-        return body
+        return NewRecord(
+            stream, version, event.TOPIC, event.time_us, self.packing.pack(fields, "")
+        )

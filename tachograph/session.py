@@ -116,7 +116,7 @@ class Session:
 
     def beat(self, note: dict[str, Any] | None = None) -> None:
         """Renew this attempt's lease; not an event, and lost at a reboot."""
-        self._presence.beat(self.run_id, self.epoch, note)
+        self._presence.beat(self.run_id, self.epoch, self.payloads.redacted(note))
 
     def start_phase(self, name: str, *, safe_to_retry: bool = True) -> None:
         """Begin a phase, or take it up again in a later attempt."""

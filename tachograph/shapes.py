@@ -36,7 +36,7 @@ def card_shape(run: Fields) -> Fields:
         "owner": _shape(run["owner"]),
         "progress": progress_shape(run["progress"]),
         "blocked": run["blocked"],
-        "attention": bool(run["attention"]),
+        "needsAttention": bool(run["attention"]),
     }
 
 
@@ -58,7 +58,9 @@ def summary_shape(run: Fields) -> Fields:
         "artifacts": [
             {"name": name, **_shape(artifact)} for name, artifact in run["artifacts"].items()
         ],
-        "effectsInDoubt": [{"key": key, **_shape(effect)} for key, effect in run["effects"].items()],
+        "effectsInDoubt": [
+            {"key": key, **_shape(effect)} for key, effect in run["effects"].items()
+        ],
         "approvals": [
             {"approval": approval, "requestedAt": iso(time_us)}
             for approval, time_us in run["approvals"].items()

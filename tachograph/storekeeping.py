@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 from tachograph import exporting, projecting, replaying, storing, verifying
 from tachograph.bootstrap import find
 from tachograph.domain.copies import CopiedBlob, CopiedRecord, CopiedTracking, Heading
-from tachograph.domain.errors import StoreCorruptError, StoreNotFoundError
+from tachograph.domain.errors import (
+    StoreBusyError,
+    StoreError,
+    StoreNotFoundError,
+    StoreReadOnlyError,
+)
 from tachograph.domain.records import Problem
 from tachograph.infra import store_folder, store_lines
 from tachograph.infra.blobs import Blobs
@@ -21,6 +26,7 @@ from tachograph.infra.lmdb_environment import open_environment
 from tachograph.infra.lmdb_log import LMDBLog
 from tachograph.infra.store_files import StoreFiles, new_file
 from tachograph.infra.store_records import StoreRecords
+from tachograph.verifying import reason
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -92,12 +98,14 @@ def verify(
     """
     try:
         damage = StoreFiles(store).damage()
-    except StoreCorruptError as error:
-        damage = [str(error.args[1])]
-    for text in damage:
-        yield Problem("page", 0, text)
-    if not damage:
-        yield from _verify(store, anchor, progress)
+        for text in damage:
+            yield Problem("page", 0, text)
+        if not damage:
+            yield from _verify(store, anchor, progress)
+    except (StoreBusyError, StoreNotFoundError, StoreReadOnlyError):
+        raise
+    except StoreError as error:  # a wrong map size looks like a lack of memory
+        yield Problem("page", 0, f"the log cannot be opened: {reason(error)}")
 
 
 def backup(services: Services, target: str, progress: Progress | None = None) -> Backup:

@@ -106,12 +106,17 @@ def _references(value: Any) -> Iterator[BlobRef]:
             yield from _references(item)
 
 
+def reason(error: StoreError) -> str:
+    """Return what happened, without the place and the advice that an error has for people."""
+    return str(error.args[1] if len(error.args) > 1 else error)
+
+
 def _guarded(problems: Iterator[Problem]) -> Iterator[Problem]:
     """Pass problems on, and make one of what keeps the rest from being read."""
     try:
         yield from problems
     except StoreError as error:
-        yield Problem("unreadable", 0, str(error))
+        yield Problem("unreadable", 0, reason(error))
 
 
 def _check_events(

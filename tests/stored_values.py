@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import struct
-from datetime import UTC, date, datetime, time, timedelta, timezone
+from datetime import UTC, datetime, time, timedelta, timezone, tzinfo
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from hypothesis import strategies as st
@@ -21,6 +20,19 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 ZONES = ("Europe/Zurich", "America/St_Johns", "Africa/Monrovia", "Asia/Kathmandu", "UTC")
+
+
+class Nowhere(tzinfo):
+    """A time zone that no other process can find again."""
+
+    def utcoffset(self, _: object) -> timedelta:
+        return timedelta(hours=1)
+
+    def dst(self, _: object) -> None:
+        return None
+
+    def tzname(self, _: object) -> str:
+        return "Nowhere"
 
 
 def exact(value: Any) -> Any:
@@ -42,6 +54,8 @@ def _zone(zone: Any) -> Any:
 
 
 _CONTENT: dict[type, Any] = {
+    int: hex,  # Python does not show large numbers in decimal
+    Fraction: lambda value: (hex(value.numerator), hex(value.denominator)),
     float: lambda value: struct.pack(">d", value),
     list: _parts,
     tuple: _parts,

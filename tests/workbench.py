@@ -9,6 +9,7 @@ from tachograph.domain.errors import BlobMissingError
 from tachograph.domain.owner import Owner
 from tachograph.infra.codec import Codec
 from tachograph.infra.memory_log import MemoryLog
+from tachograph.packing import Packing
 from tachograph.payloads import Payloads
 from tachograph.recording import Recording
 from tachograph.runs import RunRepository
@@ -62,8 +63,9 @@ class Workbench:
         self.codec = Codec()
         self.blobs = DictBlobs()
         self.presence = DictPresence()
-        self.repository = RunRepository(self.log, self.codec, snapshot_every=snapshot_every)
-        self.payloads = Payloads(self.codec, self.blobs)
+        packing = Packing(self.codec)
+        self.repository = RunRepository(self.log, packing, snapshot_every=snapshot_every)
+        self.payloads = Payloads(packing, self.blobs)
         self.alive: set[str] = set()
         self.actor = Actor("tester", "here", 7, self.tick)
         self.starter = Starter(

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from eventsourcing.persistence import Tracking
 
 MODULE = "tachograph.infra.lmdb_recorder"
+MEMORY_DISK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: PTH112
+"""The library's cases have time limits of one second, which a busy disk may exceed."""
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +50,7 @@ class WithFolder(TestCase):
     settings: ClassVar[dict[str, str]] = {}
 
     def setUp(self) -> None:
-        self.folder = tempfile.mkdtemp()
+        self.folder = tempfile.mkdtemp(dir=MEMORY_DISK)
         self.addCleanup(shutil.rmtree, self.folder)
         values = {"PERSISTENCE_MODULE": MODULE, "LMDB_PATH": self.folder, **self.settings}
         before = dict(os.environ)
@@ -125,7 +127,7 @@ class TestNonInterleavingWithTextIds(TextIds, TestNonInterleaving):
 
 class TestFactory(WithFolder, suites.InfrastructureFactoryTestCase[LMDBFactory]):
     def setUp(self) -> None:
-        folder = tempfile.mkdtemp()
+        folder = tempfile.mkdtemp(dir=MEMORY_DISK)
         self.addCleanup(shutil.rmtree, folder)
         self.env = Environment(env={"PERSISTENCE_MODULE": MODULE, "LMDB_PATH": folder})
         super().setUp()

@@ -356,7 +356,9 @@ def test_damage_that_keeps_the_log_from_being_opened_is_reported(
 
     monkeypatch.setattr(StoreFiles, "damage", refuse)
 
-    assert [(each.kind, each.detail) for each in problems(store)] == [("page", "no meta page")]
+    assert [(each.kind, each.detail) for each in problems(store)] == [
+        ("page", "the log cannot be opened: no meta page")
+    ]
 
 
 def test_a_log_that_cannot_be_read_on_is_reported(

@@ -1,0 +1,393 @@
+"""What every place for views must do, in memory and on disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tachograph.domain.errors import StoreCorruptError
+from tachograph.domain.records import GENESIS_DIGEST
+from tachograph.infra.codec import Codec
+from tachograph.infra.lmdb_views import LMDBViews
+from tachograph.infra.memory_views import MemoryViews
+from tachograph.projections.run_summaries import new_summary
+from tachograph.projections.views import VERSIONS, Mark
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tachograph.projections.views import ViewStore, ViewWriter
+
+
+@pytest.fixture(params=["memory", "lmdb"])
+def views(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ViewStore]:
+    if request.param == "memory":
+        yield MemoryViews(Codec())
+        return
+    on_disk = LMDBViews(str(tmp_path / "views"), Codec())
+    yield on_disk
+    on_disk.close()
+
+
+def a_summary(run_id: str, created: int, updated: int | None = None, **more: Any) -> dict[str, Any]:
+    """Make a summary of a run created at one position and touched last at another."""
+    summary = new_summary(run_id)
+    summary.update(
+        created_position=created,
+        updated_position=updated or created,
+        latest_us=updated or created,
+        **more,
+    )
+    return summary
+
+
+def put(views: ViewStore, *summaries: dict[str, Any]) -> None:
+    def work(writer: ViewWriter) -> None:
+        for summary in summaries:
+            writer.put_summary(summary)
+
+    views.update(work)
+
+
+def listed(views: ViewStore) -> list[str]:
+    with views.read() as reader:
+        return [card["id"] for card in reader.cards()]
+
+
+def touched(views: ViewStore) -> list[tuple[int, int]]:
+    with views.read() as reader:
+        return list(reader.touched())
+
+
+def ids(views: ViewStore, prefix: str, limit: int = 10) -> list[str]:
+    with views.read() as reader:
+        return [name for _, name in reader.ids(prefix, limit)]
+
+
+# How far views are.
+
+
+def test_new_views_are_at_the_start_of_the_log(views: ViewStore) -> None:
+    with views.read() as reader:
+        assert [reader.mark(name) for name in VERSIONS] == [Mark(0, GENESIS_DIGEST)] * 2
+        assert list(reader.cards()) == []
+
+
+def test_a_mark_is_kept_with_the_content(views: ViewStore) -> None:
+    mark = Mark(7, b"d" * 32)
+    views.update(lambda writer: writer.put_mark("timeline", mark))
+
+    with views.read() as reader:
+        assert reader.mark("timeline") == mark
+        assert reader.mark("run_summaries") == Mark(0, GENESIS_DIGEST)
+
+
+def test_an_update_returns_what_its_work_returns(views: ViewStore) -> None:
+    assert views.update(lambda _writer: 42) == 42
+
+
+def test_an_update_that_raises_keeps_nothing(views: ViewStore) -> None:
+    def work(writer: ViewWriter) -> None:
+        writer.put_summary(a_summary("job-1", 1))
+        writer.put_mark("run_summaries", Mark(1, b"d" * 32))
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        views.update(work)
+
+    assert listed(views) == []
+    with views.read() as reader:
+        assert reader.mark("run_summaries") == Mark(0, GENESIS_DIGEST)
+
+
+def test_an_update_sees_its_own_writes(views: ViewStore) -> None:
+    def work(writer: ViewWriter) -> list[str]:
+        writer.put_summary(a_summary("job-1", 1))
+        return [card["id"] for card in writer.cards()]
+
+    assert views.update(work) == ["job-1"]
+
+
+def test_a_reader_sees_one_moment(views: ViewStore) -> None:
+    put(views, a_summary("job-1", 1))
+    with views.read() as reader:
+        put(views, a_summary("job-2", 2))
+
+        assert [card["id"] for card in reader.cards()] == ["job-1"]
+
+    assert listed(views) == ["job-2", "job-1"]
+
+
+# Summaries and cards.
+
+
+def test_a_summary_comes_back_equal(views: ViewStore) -> None:
+    summary = a_summary("job-1", 1, inputs={"root": "/src"}, title="Ähm")
+    put(views, summary)
+
+    with views.read() as reader:
+        assert reader.summary("job-1") == summary
+        assert reader.summary("job-2") is None
+
+
+def test_changing_what_one_got_changes_nothing(views: ViewStore) -> None:
+    put(views, a_summary("job-1", 1))
+    with views.read() as reader:
+        summary = reader.summary("job-1")
+        assert summary is not None
+        summary["counters"]["batches"] = 9
+
+        assert reader.summary("job-1") == a_summary("job-1", 1)
+
+
+def test_cards_are_listed_latest_created_first(views: ViewStore) -> None:
+    put(views, a_summary("b", 300), a_summary("a", 2), a_summary("c", 70_000))
+
+    assert listed(views) == ["c", "b", "a"]
+
+
+def test_a_card_is_found_by_its_position(views: ViewStore) -> None:
+    put(views, a_summary("a", 2), a_summary("b", 3))
+
+    with views.read() as reader:
+        assert reader.card_at(2)["id"] == "a"
+        with pytest.raises(StoreCorruptError, match="cards is missing"):
+            reader.card_at(4)
+
+
+def test_a_summary_put_again_replaces_the_first(views: ViewStore) -> None:
+    put(views, a_summary("a", 1))
+    put(views, a_summary("a", 1, 5, command="report"))
+
+    with views.read() as reader:
+        assert [card["command"] for card in reader.cards()] == ["report"]
+
+
+def test_a_run_moves_forward_when_it_is_touched(views: ViewStore) -> None:
+    put(views, a_summary("a", 1), a_summary("b", 2))
+
+    assert touched(views) == [(2, 2), (1, 1)]
+
+    put(views, a_summary("a", 1, 9))
+
+    assert touched(views) == [(9, 1), (2, 2)]
+
+
+def test_a_run_is_open_until_something_ends_it(views: ViewStore) -> None:
+    put(views, a_summary("a", 1), a_summary("b", 2), a_summary("c", 3))
+    put(views, a_summary("a", 1, 4, outcome="success"))
+    put(views, a_summary("b", 2, 5, outcome="failed"))
+    put(views, a_summary("b", 2, 6))  # a new attempt
+
+    with views.read() as reader:
+        assert [card["id"] for card in reader.open_cards()] == ["c", "b"]
+
+
+def test_ids_are_found_by_their_beginning_latest_created_first(views: ViewStore) -> None:
+    put(views, *(a_summary(name, 10 - n) for n, name in enumerate(["job-a", "job-b", "jot", "k"])))
+
+    assert ids(views, "jo") == ["job-a", "job-b", "jot"]
+    assert ids(views, "jo", 2) == ["job-a", "job-b"]
+    assert ids(views, "job-b") == ["job-b"]
+    assert ids(views, "") == ["job-a", "job-b", "jot", "k"]
+    assert ids(views, "x") == []
+
+
+def test_ids_longer_than_a_key_may_be_are_found(views: ViewStore) -> None:
+    long = "job-" + "ä" * 400
+    put(views, a_summary(long + "1", 1), a_summary(long + "2", 2))
+
+    assert ids(views, long) == [long + "2", long + "1"]
+    assert ids(views, long + "1") == [long + "1"]
+    with views.read() as reader:
+        assert (reader.summary(long + "1") or {})["created_position"] == 1
+
+
+@pytest.mark.parametrize("name", ["~", "\xff\xff", "\U0010ffff", "a\udcffb"])
+def test_ids_of_unusual_letters_are_found(views: ViewStore, name: str) -> None:
+    put(views, a_summary(name, 1), a_summary(name + "x", 2), a_summary("other", 3))
+
+    assert ids(views, name) == [name + "x", name]
+
+
+def test_the_digest_in_a_key_is_no_part_of_the_id(views: ViewStore) -> None:
+    """A short id is followed by its digest, whose bytes may look like letters."""
+    put(views, *(a_summary(f"j{number}", number) for number in range(1, 500)))
+
+    with views.read() as reader:
+        for letter in map(chr, range(33, 127)):
+            found = [name for _, name in reader.ids(f"j7{letter}", 1000)]
+
+            assert all(name.startswith(f"j7{letter}") for name in found)
+
+
+def test_the_latest_time_is_kept(views: ViewStore) -> None:
+    with views.read() as reader:
+        assert reader.latest_us() == 0  # type: ignore[attr-defined]
+
+    views.update(lambda writer: writer.put_latest_us(99))
+
+    assert views.update(lambda writer: writer.latest_us()) == 99
+
+
+# Timelines.
+
+
+def fill_timelines(writer: ViewWriter) -> None:
+    for created, run_id in ((1, "a"), (2, "b"), (255, "c"), (256, "d")):
+        writer.put_timeline_state(run_id, {"created_position": created})
+        for version in (1, 2, 300):
+            entry = {"version": version, "run": run_id}
+            writer.put_timeline_entry(created, entry)
+
+
+@pytest.mark.parametrize("run_id", ["a", "b", "c", "d"])
+def test_the_entries_of_a_run_come_in_order(views: ViewStore, run_id: str) -> None:
+    views.update(fill_timelines)
+    expected = [{"version": version, "run": run_id} for version in (1, 2, 300)]
+
+    with views.read() as reader:
+        assert reader.timeline(run_id) == expected
+        assert reader.timeline(run_id, newest=2) == expected[1:]
+        assert reader.timeline(run_id, newest=0) == []
+
+
+def test_a_run_without_events_has_no_timeline(views: ViewStore) -> None:
+    with views.read() as reader:
+        assert reader.timeline("nobody") == []
+
+
+def test_the_state_of_a_timeline_comes_back(views: ViewStore) -> None:
+    views.update(fill_timelines)
+
+    assert views.update(lambda writer: writer.timeline_state("b")) == {"created_position": 2}
+    assert views.update(lambda writer: writer.timeline_state("nobody")) is None
+
+
+def test_an_entry_comes_back_by_its_version(views: ViewStore) -> None:
+    views.update(fill_timelines)
+
+    assert views.update(lambda writer: writer.timeline_entry(2, 300)) == {
+        "version": 300,
+        "run": "b",
+    }
+    with pytest.raises(StoreCorruptError, match="entries is missing"):
+        views.update(lambda writer: writer.timeline_entry(2, 301))
+
+
+# Rebuilding and discarding.
+
+
+def test_a_rebuild_replaces_everything_at_its_end(views: ViewStore) -> None:
+    put(views, a_summary("old", 1))
+    with views.rebuilding() as fresh:
+        fresh.update(lambda writer: writer.put_summary(a_summary("new", 1)))
+
+        assert listed(views) == ["old"]
+
+    assert listed(views) == ["new"]
+
+
+def test_a_rebuild_that_raises_changes_nothing(views: ViewStore) -> None:
+    put(views, a_summary("old", 1))
+    with pytest.raises(KeyError), views.rebuilding() as fresh:
+        fresh.update(lambda writer: writer.put_summary(a_summary("new", 1)))
+        raise KeyError
+
+    assert listed(views) == ["old"]
+
+
+def test_a_rebuild_starts_empty(views: ViewStore) -> None:
+    put(views, a_summary("old", 1))
+    with views.rebuilding() as fresh, fresh.read() as reader:
+        assert list(reader.cards()) == []
+        assert reader.mark("timeline") == Mark(0, GENESIS_DIGEST)
+
+
+def test_scratch_views_are_thrown_away(views: ViewStore) -> None:
+    put(views, a_summary("old", 1))
+    with views.scratch() as fresh:
+        fresh.update(lambda writer: writer.put_summary(a_summary("new", 1)))
+
+    assert listed(views) == ["old"]
+
+
+def test_discarded_views_are_empty(views: ViewStore) -> None:
+    put(views, a_summary("old", 1))
+    views.discard()
+
+    assert listed(views) == []
+
+
+def test_views_can_be_discarded_beside_scratch_views(views: ViewStore) -> None:
+    put(views, a_summary("old", 1))
+    with views.scratch() as fresh:
+        fresh.update(lambda writer: writer.put_summary(a_summary("new", 1)))
+        views.discard()
+
+        assert listed(views) == []
+        with fresh.read() as reader:
+            assert [card["id"] for card in reader.cards()] == ["new"]
+
+
+def test_all_rows_come_in_order(views: ViewStore) -> None:
+    put(views, a_summary("a", 1), a_summary("b", 2))
+    views.update(fill_timelines)
+    with views.read() as reader:
+        rows = [row[:2] for row in reader.rows()]
+
+    assert rows == sorted(rows)
+    assert {table for table, _ in rows} == {
+        "cards",
+        "entries",
+        "meta",
+        "names",
+        "open",
+        "summaries",
+        "timelines",
+        "touched",
+    }
+
+
+def test_both_places_hold_the_same_bytes(tmp_path: Path) -> None:
+    """So what one checks, the other is checked by."""
+    content = []
+    for views in (MemoryViews(Codec()), LMDBViews(str(tmp_path / "views"), Codec())):
+        put(views, a_summary("a", 1), a_summary("b", 2))
+        views.update(fill_timelines)
+        with views.read() as reader:
+            content.append(list(reader.rows()))
+        views.close()
+
+    assert content[0] == content[1]
+
+
+def test_rows_are_packed_alike_with_and_without_msgpack(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A short command does not import msgpack, a long one does."""
+    import sys
+
+    import msgpack  # noqa: F401
+
+    content = []
+    for present in (True, False):
+        if not present:
+            monkeypatch.delitem(sys.modules, "msgpack")
+        views = MemoryViews(Codec())
+        put(views, a_summary("a", 1, title="ä" * 40, inputs={"x": [1, -7, 1.5, None, 2**40]}))
+        with views.read() as reader:
+            content.append(list(reader.rows()))
+
+    assert content[0] == content[1]
+
+
+@pytest.mark.parametrize("odd", [2**70, "a\udcffb"])
+def test_rows_that_msgpack_refuses_are_packed_all_the_same(views: ViewStore, odd: Any) -> None:
+    put(views, a_summary("a", 1, title=odd), a_summary("b", 2))
+
+    with views.read() as reader:
+        assert (reader.summary("a") or {})["title"] == odd
+        assert reader.summary("b") == a_summary("b", 2)

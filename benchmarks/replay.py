@@ -35,7 +35,7 @@ def figures(bench: Bench) -> Iterator[Figure]:
 
 def _replay(bench: Bench, services: Services) -> Figure:
     """Replay a run from its first event: no snapshots on either side."""
-    repository = RunRepository(services.log, services.codec, snapshot_every=10**9)
+    repository = RunRepository(services.log, services.repository.packing, snapshot_every=10**9)
     clock = stores.Clock(EVENTS)
     run = stores.begun("replayed", clock, batches=EVENTS)
     while run.version < EVENTS:

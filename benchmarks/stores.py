@@ -135,7 +135,7 @@ def short_runs(count: int) -> Iterator[Run]:
 def fill(services: Services, runs: Iterable[Run]) -> int:
     """Append runs to a store, many in one commit, and return the number of events."""
     gathering = Gathering()
-    repository = RunRepository(_as_log(gathering), services.codec)
+    repository = RunRepository(_as_log(gathering), services.repository.packing)
     total = 0
     for run in runs:
         repository.save(run)

@@ -29,7 +29,8 @@ class Codec:
     Exact, in type and value, are: None, bool, int, float, str, bytes, bytearray, list, tuple,
     set, frozenset, dict (with any of these as key that Python allows), datetime, date, time,
     timedelta, UUID, Decimal, Fraction, paths of pathlib, BlobRef, and registered custom types.
-    A subclass of one of them is a custom type.
+    A subclass of one of them is a custom type. A value may nest 64 levels deep and take 256 MiB
+    (`msgpack_plain.MAX_DEPTH`, `MAX_PACKED_BYTES`); both ways refuse more.
 
     With `keep_custom`, a value of a custom type that is not registered unpacks to a
     `CustomValue`, which packs to the same bytes. After `plain_bytes` bytes the codec imports

@@ -242,10 +242,10 @@ class Environment(Mapping):
     def close(self) -> None:
         """Give the environment back; the last to do so closes it, after open blocks have ended."""
         with _registry_lock:
-            self._users -= 1
-            if self._users == 0:
+            if self._users == 1:
                 self.unmap()
                 _registry.pop(self.key, None)
+            self._users -= 1
 
     def notify(self) -> None:
         """Wake the listeners."""

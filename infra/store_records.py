@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from tachograph.domain.copies import CopiedRecord, CopiedTracking
 from tachograph.domain.errors import StoreBusyError
-from tachograph.domain.records import Head, NewRecord, SnapshotRecord
+from tachograph.domain.records import Head, NewRecord, Problem, SnapshotRecord
 from tachograph.infra.layout import ABSENT, BODY, U64, decode_text, pack_position
 from tachograph.infra.lmdb_append import Append
 from tachograph.infra.lmdb_tables import Tables
@@ -42,6 +42,24 @@ class StoreRecords:
         with self._environment.read() as txn:
             value = txn.get(pack_position(record.position), db=self._tables[self._tables.records])
         return CopiedRecord(record, (value or b"")[BODY:])
+
+    def lost_databases(self) -> Iterator[Problem]:
+        """Yield a problem for each database that is gone: without its name it looks empty."""
+        tables = self._tables
+        names = (
+            tables.records,
+            tables.index,
+            tables.types,
+            tables.streams,
+            tables.snapshots,
+            tables.tracking.database,
+        )
+        with self._environment.read() as txn:
+            known = [bytes(key) for key, _ in txn.cursor()]
+            if any(known):  # they are made all at once: some without the others are a loss
+                for name in names:
+                    if name not in known:
+                        yield Problem("missing", 0, f"the database {decode_text(name)} is gone")
 
     def counts(self) -> dict[str, int]:
         """Return how many records, streams, types and snapshots there are."""

@@ -87,11 +87,12 @@ def fold(
     with views.read() as reader:
         marks = [reader.mark(name) for name in PROJECTIONS]
     if any(mark.position != head.position or mark.digest != head.digest for mark in marks):
-        more = True
+        more, shown = True, -1
         while more:
             more = folding.advance(up_to)
-            if progress is not None:
-                progress(folding.position, max(head.position, folding.position))
+            if progress is not None and folding.position != shown:
+                shown = folding.position
+                progress(shown, max(head.position, shown))
     if folding.stopped:
         raise min(folding.stopped.values(), key=lambda error: error.args[1])
     return max(folding.position, head.position if up_to is None else 0)

@@ -198,11 +198,13 @@ def line(copy: Copy) -> dict[str, Any]:
 def _verify(store: str, anchor: Head | None, progress: Progress | None) -> Iterator[Problem]:
     environment = open_environment(store_folder.log_folder(store), create=False, readonly=True)
     try:
+        records = StoreRecords(environment)
+        yield from records.lost_databases()
         yield from verifying.verify(
             LMDBLog(environment),
             _reading_codec(),
             Blobs(store_folder.blob_folder(store)),
-            StoreRecords(environment).snapshots(),
+            records.snapshots(),
             anchor=anchor,
             progress=progress,
         )

@@ -5,6 +5,7 @@ Reports every problem it finds and repairs nothing.
 
 from __future__ import annotations
 
+from struct import error as StructError  # noqa: N812
 from typing import TYPE_CHECKING, Any
 
 from tachograph.domain.blobref import BlobRef
@@ -63,7 +64,7 @@ def verify(
     of the log was cut off, or that the whole chain was made anew. `codec` should keep custom
     types that it does not know. `progress` gets positions.
     """
-    yield from log.verify(progress, expected_head=anchor, contiguous=True)
+    yield from _guarded(log.verify(progress, expected_head=anchor, contiguous=True))
     wanted: dict[BlobRef, int] = {}
     yield from _guarded(_check_events(log, codec, wanted, progress))
     yield from _check_blobs(blobs, wanted)
@@ -106,16 +107,16 @@ def _references(value: Any) -> Iterator[BlobRef]:
             yield from _references(item)
 
 
-def reason(error: StoreError) -> str:
-    """Return what happened, without the place and the advice that an error has for people."""
-    return str(error.args[1] if len(error.args) > 1 else error)
+def reason(error: Exception) -> str:
+    """Return what happened, without the place and the advice that a StoreError has for people."""
+    return str(error.args[1] if isinstance(error, StoreError) and len(error.args) > 1 else error)
 
 
 def _guarded(problems: Iterator[Problem]) -> Iterator[Problem]:
     """Pass problems on, and make one of what keeps the rest from being read."""
     try:
         yield from problems
-    except StoreError as error:
+    except (*UNREADABLE, StructError) as error:
         yield Problem("unreadable", 0, reason(error))
 
 

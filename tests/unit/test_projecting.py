@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import cache
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -35,6 +36,15 @@ def bench() -> Viewed:
 def on_disk(tmp_path: Path) -> Viewed:
     bench = Viewed()
     bench.views = LMDBViews(str(tmp_path / "views"), bench.codec)
+    return bench
+
+
+@cache
+def recorded() -> Viewed:
+    """Return a workbench with everything recorded and caught up, for tests that only read it."""
+    bench = Viewed()
+    everything(bench)
+    bench.catch_up()
     return bench
 
 
@@ -89,9 +99,7 @@ def test_what_is_new_is_folded_into_what_is_there(bench: Viewed) -> None:
 @given(chunk=st.integers(1, 50), chunks=st.integers(1, 4))
 def test_portions_make_no_difference(chunk: int, chunks: int) -> None:
     """G8: the content depends on the log alone."""
-    bench = Viewed()
-    everything(bench)
-    bench.catch_up()
+    bench = recorded()
     other = MemoryViews(Codec())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(portions, "CHUNK", chunk)
@@ -103,9 +111,7 @@ def test_portions_make_no_difference(chunk: int, chunks: int) -> None:
 
 @given(stops=st.lists(st.integers(1, 40), max_size=5))
 def test_when_it_is_caught_up_makes_no_difference(stops: list[int]) -> None:
-    bench = Viewed()
-    everything(bench)
-    bench.catch_up()
+    bench = recorded()
     other = MemoryViews(Codec())
     for stop in sorted(stops):
         portions.fold(bench.log, bench.codec, other, up_to=stop)

@@ -275,6 +275,15 @@ def test_a_file_of_zeros_is_reported(store: Path, kept: int) -> None:
     assert set(kinds(store)) == {"page"}
 
 
+@pytest.mark.parametrize("name", [b"events.types", b"events.records", b"events.head"])
+def test_a_database_whose_name_was_damaged_is_reported(dense: Path, name: bytes) -> None:
+    """It looks as if it had never been made."""
+    data = dense / "log" / "data.mdb"
+    data.write_bytes(data.read_bytes().replace(name, name[:-1] + b"t"))
+
+    assert kinds(dense) != []
+
+
 def flips(size: int) -> Iterator[int]:
     """Yield places in every page of a file: in its head, among its pointers, in its data."""
     rng = random.Random(7)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness import ABSENT, MISSED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from harness import Figure
 
 HEADINGS = ("figure", "ours", "compared with", "peer", "ratio", "min … max", "target", "verdict")
 RIGHT = frozenset({1, 3, 4, 5, 6})
+CHECKOUT = Path(__file__).parent.parent
 FORMAT = 1
 """Raised whenever the meaning of the JSON changes."""
 
@@ -36,7 +37,7 @@ def summary(figures: Sequence[Figure]) -> str:
     missed = [figure for figure in aimed if figure.verdict in {MISSED, ABSENT}]
     text = f"{len(aimed) - len(missed)} of {len(aimed)} targets met."
     for figure in missed:
-        text += f"\n{figure.verdict}: {figure.name}"
+        text += f"\n{figure.verdict}: {figure.name}, beside {figure.peer}"
         if figure.pairs:
             text += f": {figure.ratio:.2f}, target {_target(figure)}"
     return text
@@ -104,7 +105,7 @@ def _fields(figure: Figure) -> dict[str, Any]:
         if figure.target is None
         else {"relation": figure.relation, "ratio": figure.target},
         "verdict": figure.verdict,
-        "note": figure.note,
+        "note": figure.note.replace(str(CHECKOUT), "."),
         "rounds": [[pair.ours, pair.peer] for pair in figure.pairs],
     }
     if figure.pairs:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.1
 """Between two looks whether any process has written; a look takes microseconds."""
+BRIEF = 100
+"""Characters of a value in a line for people; `--json` has all of it."""
 _SELDOM = 10
 """Looks between two judgements whether the owner is alive, which cost more."""
 _PREFIX = "run."
@@ -64,6 +66,18 @@ def show(
             printer.print(_new(services, selection, end, ended))
 
 
+def line(services: Services, record: Record, out: Output, *, of_one_run: bool) -> str:
+    """Return an event as one line that fits the terminal, with its run unless that is clear."""
+    place = record.version if of_one_run else record.position
+    what = record.topic.removeprefix(_PREFIX)
+    run = "" if of_one_run else f"{record.stream}  "
+    text = details(fields_of(services, record))
+    when = out.when(record.time_us, "iso")
+    width = out.width()
+    whole = shown(f"{place:>6}  {when}  {run}{what:<20}  {text}".rstrip())
+    return whole if width is None else cut_end(whole, width)
+
+
 def fields_of(services: Services, record: Record) -> dict[str, Any] | None:
     """Return an event's fields as of today's version; None when they cannot be read."""
     try:
@@ -95,7 +109,7 @@ def brief(value: Any) -> str:
 
     if isinstance(value, str) and value and value.isprintable() and " " not in value:
         return value
-    return json.dumps(jsonable(value), ensure_ascii=False)
+    return cut_end(json.dumps(jsonable(value), ensure_ascii=False), BRIEF)
 
 
 class _Printer:
@@ -105,7 +119,6 @@ class _Printer:
         self._services = services
         self._out = out
         self._run_id = run_id
-        self._width = out.width()
 
     def print(self, records: Iterable[Record]) -> None:
         """Print records as they come."""
@@ -115,17 +128,10 @@ class _Printer:
 
                 self._out.document_line(storekeeping.event_line(self._services, record))
             else:
-                line = shown(self._line(record))
-                self._out.line(line if self._width is None else cut_end(line, self._width))
+                of_one_run = self._run_id is not None
+                text = line(self._services, record, self._out, of_one_run=of_one_run)
+                self._out.line(text)
             sys.stdout.flush()
-
-    def _line(self, record: Record) -> str:
-        place = record.version if self._run_id else record.position
-        what = record.topic.removeprefix(_PREFIX)
-        when = self._out.when(record.time_us, "iso")
-        run = "" if self._run_id else f"{record.stream}  "
-        text = details(fields_of(self._services, record))
-        return f"{place:>6}  {when}  {run}{what:<20}  {text}".rstrip()
 
 
 def cut_end(text: str, width: int) -> str:

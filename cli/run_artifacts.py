@@ -26,7 +26,7 @@ def run(params: Params, out: Output) -> int:
     from tachograph.inspecting import artifacts
 
     services = open_store(out, read_only=True)
-    recorded = load_run(services, params.run)
+    recorded = load_run(services, params.run, out)
     found = list(artifacts(recorded))
     if out.json:
         shown = [

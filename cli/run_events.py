@@ -36,7 +36,7 @@ def run(params: Params, out: Output) -> None:
         raise UsageError("--until-finished needs a run and --follow.")
     topics = [event_lines.topic(text) for text in params.type]
     services = open_store(out, read_only=True)
-    run_id = None if params.all else find_run(services, params.run)
+    run_id = None if params.all else find_run(services, params.run, out)
     event_lines.show(
         services,
         out,

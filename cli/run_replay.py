@@ -34,7 +34,7 @@ def run(params: Params, out: Output) -> None:
         raise UsageError("--strict replays the whole run: leave out --to, --at and --diff.")
     at_us = None if params.at is None else parse_time(params.at, now_us())
     services = open_store(out)
-    run_id = find_run(services, params.run)
+    run_id = find_run(services, params.run, out)
     if params.strict:
         replay_lines.compare(services, out, run_id)
     elif params.diff:

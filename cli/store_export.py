@@ -29,7 +29,7 @@ def run(params: Params, out: Output) -> int:
     from tachograph.cli.finding import find_run
 
     services = open_store(out, read_only=True)
-    run_id = None if params.run is None else find_run(services, params.run)
+    run_id = None if params.run is None else find_run(services, params.run, out)
     with Bar(out, "export") as bar:
         if params.out is None:
             done = storekeeping.export(

@@ -132,6 +132,12 @@ class StoredNameError(StoreError):
     template = "{0!r} has the same stored key as {1!r}. Choose another name."
 
 
+class StoreFailedError(StoreError):
+    """The system or LMDB refused for a reason that there is no advice for."""
+
+    template = "The store at {0} could not be used: {1}. Nothing of this command was recorded."
+
+
 class StoreClosedError(StoreError):
     """The store was closed in this process."""
 

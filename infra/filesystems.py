@@ -37,9 +37,14 @@ def refuse_network(folder: str) -> None:
     """
     if os.environ.get(ALLOW_VARIABLE) == "1":
         return
-    kind = type_at(folder, _mounts())
+    kind = type_of(folder)
     if kind in NETWORK_TYPES:
         raise NetworkFileSystemError(folder, kind)
+
+
+def type_of(folder: str) -> str:
+    """Return the type of the file system that holds an absolute path, "" if nobody knows."""
+    return type_at(folder, _mounts())
 
 
 def type_at(path: str, mounts: Iterable[tuple[str, str]]) -> str:

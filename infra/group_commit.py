@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Lock
+from _thread import allocate_lock  # threading costs a short command 3 ms
 from time import monotonic
 
 from tachograph.domain.errors import TachographError
@@ -10,6 +10,7 @@ from tachograph.domain.errors import TachographError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from threading import Lock
 
     import lmdb
 
@@ -57,7 +58,7 @@ class GroupCommit:
 
     def __init__(self, run: Run) -> None:
         self._run = run
-        self._lock = Lock()
+        self._lock = allocate_lock()
         self._queue: list[Request] = []
         self._busy = False
         self._expected = 1
@@ -66,7 +67,7 @@ class GroupCommit:
         """How long the last commit took."""
         self._wanted = 0
         """A queue of this length releases `_full`; 0 while no leader waits for it."""
-        self._full = Lock()
+        self._full = allocate_lock()
         self._full.acquire()
 
     def submit(self, request: Request) -> None:
@@ -89,7 +90,7 @@ class GroupCommit:
     def _join(self, request: Request) -> None:
         with self._lock:
             if self._busy:
-                request.wake = Lock()
+                request.wake = allocate_lock()
                 request.wake.acquire()
             else:
                 self._busy = request.leads = True

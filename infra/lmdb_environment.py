@@ -6,7 +6,7 @@ Never keeps a transaction open longer than a `with` block or a call.
 from __future__ import annotations
 
 import os
-from threading import RLock, get_ident
+from _thread import RLock, get_ident  # threading costs a short command 3 ms
 
 import lmdb
 

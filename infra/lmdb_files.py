@@ -9,8 +9,7 @@ import os
 import lmdb
 
 from tachograph.domain.errors import StoreCorruptError, StoreNotFoundError
-from tachograph.infra.lmdb_errors import READ_ONLY_CODES, translate
-from tachograph.infra.lmdb_pages import DamagedFileError, check_length
+from tachograph.infra.lmdb_errors import READ_ONLY_CODES, code_of, translate
 from tachograph.infra.locks import FileLock
 
 MAX_DATABASES = 64
@@ -99,7 +98,7 @@ def open_files(folder: str, *, readonly: bool, sync: bool) -> tuple[lmdb.Environ
     try:
         return _open(folder, readonly=readonly, sync=sync, lock=True), True
     except lmdb.Error as error:
-        if not (readonly and error.code in READ_ONLY_CODES):
+        if not (readonly and code_of(error) in READ_ONLY_CODES):
             raise translate(error, folder) from error
     try:
         return _open(folder, readonly=True, sync=sync, lock=False), False
@@ -116,8 +115,12 @@ def refuse_truncated(environment: lmdb.Environment, folder: str) -> None:
     """
     path = os.path.join(folder, _DATA)
     with environment.begin() as txn:
-        page_size = txn.stat()["psize"]
+        page_size = environment.stat()["psize"]
         last_page = environment.info()["last_pgno"]
+        if os.stat(path).st_size >= (last_page + 1) * page_size:
+            return
+        from tachograph.infra.lmdb_pages import DamagedFileError, check_length
+
         try:
             check_length(path, page_size, last_page, txn.id())
         except DamagedFileError as error:

@@ -80,11 +80,13 @@ class Generation:
 class LMDBTables:
     """Ordered tables in an LMDB transaction. Satisfies the Tables port."""
 
-    __slots__ = ("_databases", "_txn")
+    __slots__ = ("_databases", "_last", "_txn")
 
     def __init__(self, txn: Transaction, databases: dict[bytes, Database]) -> None:
         self._txn = txn
         self._databases = databases
+        self._last: dict[bytes, bytes] = {}
+        """No key of a table is greater."""
 
     def end(self) -> None:
         """Let go of the transaction, which gives its slot in the reader table back."""
@@ -96,7 +98,16 @@ class LMDBTables:
 
     def put(self, table: bytes, key: bytes, value: bytes) -> None:
         """Set a value."""
-        self._txn.put(key, value, db=self._databases[table])
+        database = self._databases[table]
+        last = self._last.get(table)
+        if last is None:
+            with self._txn.cursor(database) as cursor:
+                last = self._last[table] = cursor.key() if cursor.last() else b""
+        if key > last:
+            self._last[table] = key
+            self._txn.put(key, value, append=True, db=database)  # fills pages to the brim
+        else:
+            self._txn.put(key, value, db=database)
 
     def delete(self, table: bytes, key: bytes) -> None:
         """Remove a value, if it is there."""

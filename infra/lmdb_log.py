@@ -20,7 +20,6 @@ from tachograph.infra.layout import (
 from tachograph.infra.lmdb_append import Append, highest_version
 from tachograph.infra.lmdb_reading import between, build, window
 from tachograph.infra.lmdb_tables import Tables
-from tachograph.infra.lmdb_verify import Verification
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -182,6 +181,8 @@ class LMDBLog:
         a head kept elsewhere: without it, nobody can tell that a tail was cut off together with
         its traces. With `contiguous`, a gap in the versions of a stream is a problem.
         """
+        from tachograph.infra.lmdb_verify import Verification
+
         if self._tables.open(create=False):
             yield from Verification(self._tables, expected_head, contiguous).run(progress)
         elif expected_head is not None and expected_head.position:

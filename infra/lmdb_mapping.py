@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from threading import Lock
+from _thread import allocate_lock
 
 import lmdb
 
@@ -70,7 +70,7 @@ class Mapping:
         self._sync = sync
         self._page_size = 0
         self._gate = Gate()
-        self._handles = Lock()
+        self._handles = allocate_lock()
         self._pid = _getpid()
         self._quiet = True
         self._raw: lmdb.Environment | None = None
@@ -115,13 +115,15 @@ class Mapping:
 
     def reserve(self) -> None:
         """Enlarge the map ahead of a block that cannot be run again."""
+        while self._room() < HEADROOM and self.map_size < MAX_MAP_SIZE:
+            self.grow(self.map_size)
+
+    def _room(self) -> int:
         environment = self.enter()
         try:
-            used = (environment.info()["last_pgno"] + 1) * self._page_size
+            return self.map_size - (environment.info()["last_pgno"] + 1) * self._page_size
         finally:
             self.leave()
-        if self.map_size - used < HEADROOM and self.map_size < MAX_MAP_SIZE:
-            self.grow(self.map_size)
 
     def reopen(self) -> None:
         """Open the files anew: liblmdb refuses all further use after some errors (MDB_PANIC)."""
@@ -149,7 +151,7 @@ class Mapping:
     def forget_parent(self) -> None:
         """Drop, in the child of a fork, the locks that threads of the parent may have held."""
         self._gate = Gate()
-        self._handles = Lock()
+        self._handles = allocate_lock()
 
     def is_inherited(self) -> bool:
         """Tell whether a parent process opened this, and this process has not used it yet."""

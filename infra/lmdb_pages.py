@@ -17,6 +17,7 @@ from struct import Struct, unpack_from
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import BinaryIO
 
 # Layout of LMDB 0.9 (data version 1) on 64 bits, in the byte order of the machine (mdb.c).
 _META_OFFSET = 16
@@ -47,7 +48,7 @@ def check_length(path: str, page_size: int, last_page: int, transaction: int) ->
         return
     with open(path, "rb") as file:
         try:
-            free = set(_free_pages(file.fileno(), page_size, transaction))
+            free = set(_FreeList(file, page_size).pages(transaction))
         except struct.error as error:
             raise DamagedFileError(f"it ends at page {pages} of {last_page + 1}") from error
     needed = sum(page not in free for page in range(pages, last_page + 1))
@@ -57,32 +58,40 @@ def check_length(path: str, page_size: int, last_page: int, transaction: int) ->
         )
 
 
-def _free_pages(descriptor: int, page_size: int, transaction: int) -> Iterator[int]:
-    """Yield the numbers of all pages in the free list of a transaction."""
-    meta = os.pread(descriptor, page_size, (transaction & 1) * page_size)
-    magic, version, _, _, root, _, found = _META.unpack_from(meta, _META_OFFSET)
-    if (magic, version, found) != (_MAGIC, _VERSION, transaction):
-        raise DamagedFileError(f"its meta page {transaction & 1} is damaged")
-    if root != _NO_PAGE:
-        yield from _records(descriptor, page_size, root, _MAX_DEPTH)
+class _FreeList:
+    """The B-tree of free pages, whose records are lists of page numbers."""
 
+    def __init__(self, file: BinaryIO, page_size: int) -> None:
+        self._file = file
+        self._page_size = page_size
 
-def _records(descriptor: int, page_size: int, number: int, depth: int) -> Iterator[int]:
-    page = os.pread(descriptor, page_size, number * page_size)
-    _, _, flags, lower, _ = _PAGE.unpack_from(page)
-    if not depth or not flags & (_BRANCH | _LEAF):
-        raise DamagedFileError(f"page {number} of its free list is damaged")
-    for slot in range(_PAGE.size, lower, 2):
-        (offset,) = unpack_from("=H", page, slot)
-        low, high, node_flags, key_size = _NODE.unpack_from(page, offset)
-        if flags & _BRANCH:
-            child = low | high << 16 | node_flags << 32
-            yield from _records(descriptor, page_size, child, depth - 1)
-            continue
-        data = page[offset + _NODE.size + key_size :]
-        if node_flags & _BIG:
-            (first,) = unpack_from("=Q", data)
-            start = first * page_size + _PAGE.size
-            data = os.pread(descriptor, low | high << 16, start)
-        (count,) = unpack_from("=Q", data)
-        yield from unpack_from(f"={count}Q", data, 8)
+    def pages(self, transaction: int) -> Iterator[int]:
+        """Yield the numbers of all pages that are free after a transaction."""
+        meta = self._read(transaction & 1, self._page_size)
+        magic, version, _, _, root, _, found = _META.unpack_from(meta, _META_OFFSET)
+        if (magic, version, found) != (_MAGIC, _VERSION, transaction):
+            raise DamagedFileError(f"its meta page {transaction & 1} is damaged")
+        if root != _NO_PAGE:
+            yield from self._below(root, _MAX_DEPTH)
+
+    def _below(self, number: int, depth: int) -> Iterator[int]:
+        page = self._read(number, self._page_size)
+        _, _, flags, lower, _ = _PAGE.unpack_from(page)
+        if not depth or not flags & (_BRANCH | _LEAF):
+            raise DamagedFileError(f"page {number} of its free list is damaged")
+        for slot in range(_PAGE.size, lower, 2):
+            (offset,) = unpack_from("=H", page, slot)
+            low, high, node_flags, key_size = _NODE.unpack_from(page, offset)
+            if flags & _BRANCH:
+                yield from self._below(low | high << 16 | node_flags << 32, depth - 1)
+                continue
+            data = page[offset + _NODE.size + key_size :]
+            if node_flags & _BIG:
+                (first,) = unpack_from("=Q", data)
+                data = self._read(first, _PAGE.size + (low | high << 16))[_PAGE.size :]
+            (count,) = unpack_from("=Q", data)
+            yield from unpack_from(f"={count}Q", data, 8)
+
+    def _read(self, number: int, size: int) -> bytes:
+        self._file.seek(number * self._page_size)
+        return self._file.read(size)

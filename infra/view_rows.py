@@ -12,6 +12,7 @@ from struct import Struct
 from tachograph.domain.errors import MalformedValueError, StoreCorruptError
 from tachograph.domain.records import GENESIS_DIGEST
 from tachograph.infra.layout import U64, decode_text, encode_text, name_key
+from tachograph.projections import run_cards, run_summaries
 from tachograph.projections.run_cards import card, is_open
 from tachograph.projections.views import VERSIONS, Mark
 
@@ -54,9 +55,12 @@ META = b"meta"
 NAMES = b"names"
 """First 64 bytes of the id, digest of the id -> position of the run's first event, id."""
 SUMMARIES = b"summaries"
-"""Position of the run's first event -> summary. Rows are then made in the order of their keys."""
+"""Position of the run's first event -> values of its summary, in the order of FIELDS.
+
+Rows are then made in the order of their keys, and without names they are half as large.
+"""
 CARDS = b"cards"
-"""Position of the run's first event -> card: read backwards it is a list, newest first."""
+"""Position of the run's first event -> values of its card: read backwards, the newest first."""
 OPEN = b"open"
 """Position of the first event of every run that nothing has ended -> nothing."""
 TOUCHED = b"touched"
@@ -130,7 +134,7 @@ class Rows:
         if named is None:
             self._touched[run_id] = 0
             return None
-        summary: dict[str, Any] = self._need(SUMMARIES, named[: U64.size])
+        summary = self._named(run_summaries.FIELDS, self._need(SUMMARIES, named[: U64.size]))
         self._touched[run_id] = summary["updated_position"]
         return summary
 
@@ -148,8 +152,9 @@ class Rows:
         touch = _TOUCH.pack(summary["created_position"], summary["latest_us"])
         self._tables.put(TOUCHED, U64.pack(now), touch)
         self._touched[run_id] = now
-        self._put(SUMMARIES, created, summary)
-        self._put(CARDS, created, card(summary))
+        self._put(SUMMARIES, created, [summary[name] for name in run_summaries.FIELDS])
+        cut = card(summary)
+        self._put(CARDS, created, [cut[name] for name in run_cards.FIELDS])
         if is_open(summary):
             self._tables.put(OPEN, created, b"")
         else:
@@ -158,12 +163,12 @@ class Rows:
     def cards(self) -> Iterator[dict[str, Any]]:
         """Yield the cards of all runs, latest created first."""
         for _, value in self._tables.scan(CARDS, reverse=True):
-            yield self._unpack(value)
+            yield self._named(run_cards.FIELDS, self._unpack(value))
 
     def open_cards(self) -> Iterator[dict[str, Any]]:
         """Yield the cards of runs that are open, latest created first."""
         for created, _ in self._tables.scan(OPEN, reverse=True):
-            yield self._need(CARDS, created)
+            yield self._named(run_cards.FIELDS, self._need(CARDS, created))
 
     def touched(self) -> Iterator[tuple[int, int]]:
         """Yield (latest_us, created_position) of all runs, latest touched first."""
@@ -173,8 +178,7 @@ class Rows:
 
     def card_at(self, created_position: int) -> dict[str, Any]:
         """Return the card of the run created at a position."""
-        found: dict[str, Any] = self._need(CARDS, U64.pack(created_position))
-        return found
+        return self._named(run_cards.FIELDS, self._need(CARDS, U64.pack(created_position)))
 
     def ids(self, prefix: str, limit: int) -> list[tuple[int, str]]:
         """Return (created_position, id) of runs whose id starts so, latest created first."""
@@ -229,6 +233,12 @@ class Rows:
         for table in sorted(TABLES):
             for key, value in self._tables.scan(table):
                 yield table.decode(), key, value
+
+    def _named(self, names: tuple[str, ...], values: Any) -> dict[str, Any]:
+        try:
+            return dict(zip(names, values, strict=True))
+        except (TypeError, ValueError) as error:
+            raise StoreCorruptError(self._place, f"a row of its views is odd: {error}") from error
 
     def _get(self, table: bytes, key: bytes) -> Any:
         value = self._tables.get(table, key)

@@ -69,6 +69,10 @@ _COPIED = (
 )
 
 
+FIELDS = (*_COPIED, "progress", "attention", "approval")
+"""Every field of a card, in order: part of its stored form."""
+
+
 def card(run: Summary) -> Card:
     """Return the card of a summary: what a list shows, filters by, or needs to judge liveness."""
     cut = {name: run[name] for name in _COPIED}

@@ -123,6 +123,10 @@ def new_summary(run_id: str) -> Summary:
     }
 
 
+FIELDS = tuple(new_summary(""))
+"""Every field of a summary, in order: part of its stored form."""
+
+
 def apply(run: Summary, topic: str, fields: Fields, position: int) -> None:
     """Change a summary as one event says.
 

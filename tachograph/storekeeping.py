@@ -5,6 +5,7 @@ No light command imports it.
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ from tachograph.domain.errors import (
     StoreReadOnlyError,
 )
 from tachograph.domain.records import Problem
-from tachograph.infra import store_folder, store_lines
+from tachograph.infra import settings, store_folder, store_lines
 from tachograph.infra.blobs import Blobs
 from tachograph.infra.codec import Codec
 from tachograph.infra.lmdb_environment import open_environment
@@ -62,6 +63,37 @@ def find_existing(store: str | None) -> str:
         raise StoreNotFoundError(folder)
     store_folder.check_format(folder)
     return folder
+
+
+def configuration(store: str | None) -> dict[str, Any]:
+    """Return every setting with its value and where it comes from."""
+    folder, origin = find(store)
+    found = settings.resolve(folder, os.environ)
+    return {
+        "store": folder,
+        "storeOrigin": origin,
+        "settings": [
+            {
+                "name": name,
+                "value": getattr(found, name),
+                "origin": found.origins[name],
+                "meaning": setting.meaning,
+            }
+            for name, setting in settings.SETTINGS.items()
+        ],
+    }
+
+
+def paths(store: str | None) -> dict[str, dict[str, Any]]:
+    """Return where the store and the configuration files are, or would be."""
+    folder, origin = find(store)
+    own = store_folder.config_file(folder)
+    user = settings.user_file(os.environ)
+    return {
+        "store": {"path": folder, "exists": store_folder.is_store(folder), "origin": origin},
+        "storeConfig": {"path": own, "exists": Path(own).is_file()},
+        "userConfig": {"path": user, "exists": Path(user).is_file()},
+    }
 
 
 def describe(services: Services) -> dict[str, Any]:

@@ -54,8 +54,8 @@ def main() -> None:
     folder, what, *point = sys.argv[1:]
     portions.CHUNK, portions.CHUNKS = 20, 2
     codec = Codec(keep_custom=True)
-    log = LMDBLog(open_environment(os.path.join(folder, "log")))
-    views = LMDBViews(os.path.join(folder, "views"), codec)
+    log = LMDBLog(open_environment(f"{folder}/log"))
+    views = LMDBViews(f"{folder}/views", codec)
     if point:
         kill_at(point[0], int(point[1]))
     print("ready", flush=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from workbench import Workbench
+
 from tachograph import projecting, reading
 from tachograph.domain.liveness import ALIVE, GONE, Liveness
 from tachograph.infra.codec import Codec
 from tachograph.infra.memory_views import MemoryViews
 from tachograph.projections import run_summaries
 from tachograph.projections.timeline import Timelines
-from workbench import Workbench
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -47,7 +47,9 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
     environment.close()
 
 
-def new(stream: str | UUID, version: int, topic: str = "run.created", body: bytes = b"") -> NewRecord:
+def new(
+    stream: str | UUID, version: int, topic: str = "run.created", body: bytes = b""
+) -> NewRecord:
     return NewRecord(stream, version, topic, 1_000_000, body)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,8 +24,17 @@ from tachograph.infra.lmdb_views import LMDBViews
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tachograph.domain.records import Record
+
 WORKER = Path(rebuild_worker.__file__)
-RUNS = 40
+RUNS = 12
+
+
+@cache
+def recorded() -> list[Record]:
+    bench = Viewed()
+    everything(bench)
+    return bench.log.read()
 
 
 class Store:
@@ -38,17 +48,14 @@ class Store:
         self.views = LMDBViews(str(folder / "views"), self.codec)
 
     def record(self, runs: int, name: str) -> None:
-        """Append the events of some runs."""
-        bench = Viewed()
-        everything(bench)
-        records = bench.log.read()
-        for number in range(runs):
-            self.log.append(
-                [
-                    NewRecord(f"{r.stream}-{name}{number}", r.version, r.topic, r.time_us, r.body)
-                    for r in records
-                ]
-            )
+        """Append the events of some runs (three each)."""
+        self.log.append(
+            [
+                NewRecord(f"{r.stream}-{name}{number}", r.version, r.topic, r.time_us, r.body)
+                for number in range(runs)
+                for r in recorded()
+            ]
+        )
 
     def content(self) -> list[tuple[str, bytes, bytes]]:
         with self.views.read() as reader:

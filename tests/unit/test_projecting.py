@@ -1,4 +1,4 @@
-"""Catching up, rebuilding and checking views: deterministic, restartable, never past a bad event."""
+"""Catching up, rebuilding, checking views: deterministic, restartable, never past a bad event."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from tachograph.infra.lmdb_environment import open_environment
 from tachograph.infra.lmdb_log import LMDBLog
 from tachograph.infra.lmdb_views import LMDBViews
 from tachograph.infra.memory_views import MemoryViews
-from tachograph.projections.views import VERSIONS
 from tachograph.projecting import ProjectionStoppedError
+from tachograph.projections.views import VERSIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -473,7 +473,7 @@ def test_a_check_lists_a_bounded_number_of_differences(
 def test_a_check_compares_at_one_position_while_events_arrive(bench: Viewed) -> None:
     session = bench.start(run_id="job-1")
 
-    def more(_done: int, _total: int | None) -> None:
+    def more(done: int, total: int | None) -> None:
         session.complete_step(f"step {session.run.version}", 1)
         bench.catch_up()
 

@@ -137,6 +137,7 @@ def test_a_run_waits_for_an_approval(bench: Viewed) -> None:
 
 def test_a_run_without_an_attempt_waits(bench: Viewed) -> None:
     from given_when_then import PERSON
+
     from tachograph.domain.run import Run
 
     run = Run.create(PERSON, "job-1", command="c", fingerprint="f", inputs=1, inputs_digest="d")
@@ -328,7 +329,7 @@ def test_a_long_list_of_what_fits_is_cut(bench: Viewed) -> None:
     for number in range(30):
         bench.start(run_id=f"job-{number:02}")
 
-    with pytest.raises(AmbiguousRunError, match="job-29, job-28, .*, job-20, …"):
+    with pytest.raises(AmbiguousRunError, match=r"job-29, job-28, .*, job-20, …"):
         bench.find("job")
 
 

@@ -88,6 +88,12 @@ class TestCheckpoints:
             errors.InvalidValueError, saying="offset is 501: the total is 500"
         )
 
+    def test_an_offset_may_be_at_its_total(self) -> None:
+        state = {"offset": 500, "total": 500}
+        running().when(Run.save_checkpoint, ME, kind="offset", state=state).then(
+            fact(CheckpointSaved, kind="offset", state=state)
+        )
+
     def test_a_checkpoint_has_a_known_kind(self) -> None:
         running().when(Run.save_checkpoint, ME, kind="batch").then(
             errors.InvalidValueError, saying="it must be one of offset, state"

@@ -169,9 +169,8 @@ def test_a_row_that_cannot_be_read_is_said_to_be_damaged(folder: Path) -> None:
     put(views)
     views.update(lambda rows: rows._tables.put(SUMMARIES, bytes(7) + b"\1", b"\xc1"))
 
-    with pytest.raises(StoreCorruptError, match="a row of its views cannot be read"):
-        with views.read() as reader:
-            reader.summary("job-1")
+    with views.read() as reader, pytest.raises(StoreCorruptError, match="row of its views"):
+        reader.summary("job-1")
 
 
 def test_marks_that_cannot_be_read_are_replaced(folder: Path) -> None:

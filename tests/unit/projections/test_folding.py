@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 
 import pytest
 
@@ -31,8 +31,8 @@ def test_a_small_plain_value_is_kept(value: object) -> None:
         {str(number): number for number in range(2000)},
         b"bytes",
         (1, 2),
-        datetime.date(2026, 3, 1),
-        {"when": {datetime.date(2026, 3, 1)}},
+        dt.date(2026, 3, 1),
+        {"when": {dt.date(2026, 3, 1)}},
     ],
 )
 def test_a_large_or_unusual_value_is_left_out(value: object) -> None:

@@ -53,8 +53,6 @@ def test_a_cancelled_run_is_not_open() -> None:
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_a_blocked_run_is_open_until_it_ends_for_good(outcome: str) -> None:
-    blocked = cut(
-        CREATED, started(1), do(Run.block, ONE, "waits"), do(Run.finish, ONE, outcome)
-    )
+    blocked = cut(CREATED, started(1), do(Run.block, ONE, "waits"), do(Run.finish, ONE, outcome))
 
     assert is_open(blocked) == (not is_terminal(outcome))

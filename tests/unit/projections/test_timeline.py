@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from given_when_then import CREATED, NOW_US, OWNER, PERSON, attempt, do, fact, given, started
+from given_when_then import (
+    CREATED,
+    NOW_US,
+    OWNER,
+    PERSON,
+    RUN_ID,
+    attempt,
+    do,
+    fact,
+    given,
+    started,
+)
 from hypothesis import given as drawn
 from hypothesis import strategies as st
 from run_commands import EVERY_COMMAND, HISTORY
@@ -148,9 +159,10 @@ def test_a_phase_that_is_taken_up_again_is_another_span() -> None:
         do(Run.end_phase, attempt(2), "parse"),
     )
 
-    assert [
-        (entry["epoch"], entry["status"]) for entry in entries if entry["kind"] == "phase"
-    ] == [(1, "interrupted"), (2, "completed")]
+    assert [(entry["epoch"], entry["status"]) for entry in entries if entry["kind"] == "phase"] == [
+        (1, "interrupted"),
+        (2, "completed"),
+    ]
 
 
 def test_the_end_closes_the_attempt() -> None:
@@ -273,7 +285,7 @@ def test_spans_that_are_open_are_bounded() -> None:
         for position, event in enumerate(given(CREATED, started(1), *effects).events, 1):
             timelines.fold(event.TOPIC, dict(vars(event)), position, event.originator_id)
         timelines.flush()
-        state: dict[str, Any] | None = writer.timeline_state(event.originator_id)
+        state: dict[str, Any] | None = writer.timeline_state(RUN_ID)
         return state
 
     state = views.update(work)
@@ -316,7 +328,7 @@ def test_an_unknown_topic_of_ours_is_refused() -> None:
 
 
 def test_every_event_has_a_handler() -> None:
-    assert timeline.TOPICS == EVENT_TYPES.keys()
+    assert EVENT_TYPES.keys() == timeline.TOPICS
 
 
 @drawn(

@@ -1,0 +1,169 @@
+"""All that is known of a run, for people and as JSON."""
+
+from __future__ import annotations
+
+from tachograph.advising import effects_in_doubt, next_step
+from tachograph.cli.cards import lines
+from tachograph.cli.statuses import paint, progress
+from tachograph.domain.owner import Owner
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Any
+
+    from tachograph.bootstrap import Services
+    from tachograph.cli.output import Output
+    from tachograph.domain.records import Record
+
+    Summary = dict[str, Any]
+    Row = tuple[str, str | None]
+
+EVENTS = 5
+"""Events that a card shows: the newest ones."""
+
+
+def show(services: Services, run: Summary, newest: Sequence[Record], out: Output) -> None:
+    """Print the card, the newest events, and how the run can go on."""
+    from tachograph.cli.event_lines import line
+
+    status = run["status"]
+    for text in lines(_rows(run, out), bold=out.styled()):
+        painted = out.styled() and "\033[1mStatus" in text
+        out.line(text.replace(status, paint(status), 1) if painted else text)
+    out.line()
+    for record in newest:
+        out.line(line(services, record, out, of_one_run=True))
+    out.line()
+    out.line(next_step(run))
+
+
+def shape(run: Summary) -> dict[str, Any]:
+    """Return the card as JSON."""
+    return {
+        "id": run["id"],
+        "command": run["command"],
+        "title": run["title"],
+        "parent": run["parent"],
+        "fingerprint": run["fingerprint"],
+        "inputs": run["inputs"],
+        "modelPolicy": run["model_policy"],
+        "status": run["status"],
+        "statusReason": run["status_reason"],
+        "liveness": run["liveness"],
+        "owner": run["owner"],
+        "outcome": run["outcome"],
+        "reasonCode": run["reason_code"],
+        "reason": run["reason"],
+        "progress": run["progress"],
+        "version": run["version"],
+        "createdUs": run["created_us"],
+        "updatedUs": run["updated_us"],
+        "finishedUs": run["finished_us"],
+        "seenUs": run["seen_us"],
+        "attempts": [_attempt(attempt) for attempt in run["attempts"]],
+        "phases": [_phase(name, phase) for name, phase in run["phases"].items()],
+        "phasesOmitted": run["phases_omitted"],
+        "checkpoint": _renamed(run["checkpoint"]),
+        "verdict": _renamed(run["verdict"]),
+        "revision": _renamed(run["revision"]),
+        "effectsInDoubt": effects_in_doubt(run),
+        "approvals": list(run["approvals"]),
+        "attention": [
+            {"reason": reason, "detail": detail} for reason, detail in run["attention"].items()
+        ],
+        "artifacts": [
+            {"name": name, **(_renamed(fields) or {})} for name, fields in run["artifacts"].items()
+        ],
+        "blocked": run["blocked"],
+        "archived": run["archived"],
+        "counters": run["counters"],
+        "nextStep": next_step(run),
+    }
+
+
+def _rows(run: Summary, out: Output) -> Iterator[Row]:
+    reason = f": {run['status_reason']}" if run["status_reason"] else ""
+    yield "Run", f"{run['id']}  ({run['command']})"
+    yield "Title", run["title"]
+    yield "Parent", run["parent"]
+    yield "Status", run["status"] + reason
+    yield "Progress", progress(run["progress"]) or None
+    yield from _attempts(run, out)
+    yield "Created", out.when(run["created_us"])
+    yield "Last seen", out.when(run["seen_us"]) if run["seen_us"] else None
+    yield "Finished", out.when(run["finished_us"]) if run["finished_us"] else None
+    yield from _first_named("Phases", (_phase_text(*each) for each in run["phases"].items()))
+    checkpoint = run["checkpoint"]
+    if checkpoint is not None:
+        when = out.when(checkpoint["time_us"])
+        yield "Checkpoint", f"version {checkpoint['version']}, {checkpoint['kind']}, {when}"
+    yield "Verdict", _verdict(run["verdict"])
+    yield "Revised", _verdict(run["revision"])
+    yield from _first_named("In doubt", effects_in_doubt(run))
+    yield from _first_named("Approval", (f"{name}, not decided" for name in run["approvals"]))
+    attention = (f"{reason}: {detail or '-'}" for reason, detail in run["attention"].items())
+    yield from _first_named("Attention", attention)
+    yield "Files", f"{len(run['artifacts'])}" if run["artifacts"] else None
+    yield "Archived", run["archived"]
+
+
+def _attempts(run: Summary, out: Output) -> Iterator[Row]:
+    if run["epoch"] and run["attempts"]:
+        last = run["attempts"][-1]
+        owner = Owner.from_fields(last["owner"] or {})
+        yield "Attempt", f"{run['epoch']}, of {owner}, started {out.when(last['started_us'])}"
+        earlier = [f"{each['epoch']} {each['outcome']}" for each in run["attempts"][:-1]]
+        yield "Before", ", ".join(earlier) or None
+
+
+def _phase_text(name: str, phase: dict[str, Any]) -> str:
+    batches = ""
+    if phase["total"] or phase["batches"]:
+        total = "" if phase["total"] is None else f" of {phase['total']}"
+        batches = f", {phase['batches']}{total} batches"
+    if phase["inputs"] or phase["parsed"]:
+        batches += f", {phase['parsed']} of {phase['inputs']} items parsed"
+    summary = f": {phase['summary']}" if phase["summary"] else ""
+    return f"{name} {phase['status']}{batches}{summary}"
+
+
+def _verdict(verdict: dict[str, Any] | None) -> str | None:
+    if verdict is None:
+        return None
+    return f"{verdict['outcome']}: {verdict['reason']} (rule {verdict['rule']})"
+
+
+def _first_named(name: str, values: Any) -> Iterator[Row]:
+    for value in values:
+        yield name, value
+        name = ""
+
+
+def _attempt(attempt: dict[str, Any]) -> dict[str, Any]:
+    return _renamed(attempt) or {}
+
+
+def _phase(name: str, phase: dict[str, Any]) -> dict[str, Any]:
+    return {"phase": name, **(_renamed(phase) or {})}
+
+
+def _renamed(fields: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return fields under the names that JSON has for them.
+
+    >>> _renamed({"started_us": 1, "outcome": None})
+    {'startedUs': 1, 'outcome': None}
+    """
+    if fields is None:
+        return None
+    return {camel(name): value for name, value in fields.items()}
+
+
+def camel(name: str) -> str:
+    """Return a name as JSON has it.
+
+    >>> camel("reason_code"), camel("id")
+    ('reasonCode', 'id')
+    """
+    first, *rest = name.split("_")
+    return first + "".join(map(str.capitalize, rest))

@@ -1,0 +1,69 @@
+"""Runs as rows of a table and as JSON."""
+
+from __future__ import annotations
+
+from tachograph.cli.statuses import paint, progress
+from tachograph.cli.tables import table as _table
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from tachograph.cli.output import Output
+
+    Card = dict[str, Any]
+
+_COLUMNS = ("RUN", "STATUS", "PROGRESS", "ATTEMPTS", "CREATED", "LAST SEEN", "WHY")
+_QUIET_STATUSES = ("running", "success")
+"""Statuses that need no reason in a list."""
+
+
+def table(cards: list[Card], out: Output) -> None:
+    """Print cards as a table whose statuses are coloured on a terminal."""
+    rows = [_row(card, out) for card in cards]
+    styled = out.styled()
+    lines = _table(_COLUMNS, rows, width=out.width(), bold=styled)
+    head = next(lines)
+    out.line(head)
+    place = head.removeprefix("\033[1m").index(_COLUMNS[1])
+    for line, card in zip(lines, cards, strict=True):
+        status = card["status"]
+        if styled and line.startswith(status, place):
+            out.line(line[:place] + paint(status) + line[place + len(status) :])
+        else:  # plain, or too narrow for the whole status
+            out.line(line)
+
+
+def shape(card: Card) -> dict[str, Any]:
+    """Return a card as JSON."""
+    return {
+        "id": card["id"],
+        "command": card["command"],
+        "title": card["title"],
+        "parent": card["parent"],
+        "status": card["status"],
+        "statusReason": card["status_reason"],
+        "outcome": card["outcome"],
+        "reasonCode": card["reason_code"],
+        "liveness": card["liveness"],
+        "attempts": card["epoch"],
+        "progress": card["progress"],
+        "needsAttention": card["attention"],
+        "createdUs": card["created_us"],
+        "updatedUs": card["updated_us"],
+        "finishedUs": card["finished_us"],
+        "seenUs": card["seen_us"],
+    }
+
+
+def _row(card: Card, out: Output) -> tuple[str, ...]:
+    why = "" if card["status"] in _QUIET_STATUSES else card["status_reason"] or ""
+    return (
+        card["id"],
+        card["status"],
+        progress(card["progress"]),
+        str(card["epoch"]),
+        out.when(card["created_us"]),
+        out.when(card["seen_us"] or card["updated_us"]),
+        why,
+    )

@@ -1,0 +1,38 @@
+"""`tacho run timeline`: what happened in a run, in order."""
+
+from __future__ import annotations
+
+from tachograph.cli.finding import ask, find_run
+from tachograph.cli.opening import open_store
+from tachograph.cli.options import WHOLE, Argument, Option, Spec
+from tachograph.reading import timeline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tachograph.cli.options import Params
+    from tachograph.cli.output import Output
+
+SPEC = Spec(
+    "Show what happened in a run, in order.",
+    Argument("run", "The run; a prefix of its id will do.", complete="run"),
+    Option("--limit", "Only the newest so many entries.", kind=WHOLE, metavar="N"),
+    details="Batches stand with their phase, checkpoints and steps in one entry per attempt; "
+    "`tacho run events` shows every event.",
+)
+
+
+def run(params: Params, out: Output) -> None:
+    """Print the entries of the timeline."""
+    from tachograph.cli.timeline_lines import line, shape
+    from tachograph.looking import judge_of
+
+    services = open_store(out)
+    run_id = find_run(services, params.run, out)
+    judge = judge_of(services)
+    limit = params.limit
+    entries = ask(services, out, lambda view: timeline(view, judge, run_id, newest=limit))
+    if out.json:
+        out.document({"run": run_id, "entries": [shape(entry) for entry in entries]})
+    else:
+        for entry in entries:
+            out.line(line(entry, out))

@@ -1,0 +1,68 @@
+"""What a person can do with a run now, told from its summary. Decides and changes nothing."""
+
+from __future__ import annotations
+
+from tachograph.domain.outcome import is_terminal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Summary = dict[str, Any]
+
+
+def effects_in_doubt(run: Summary) -> list[str]:
+    """Return the side effects that may have happened; none that a living attempt is at (G10)."""
+    alive = run["liveness"] == "alive"
+    return [
+        key for key, effect in run["effects"].items() if not alive or effect["epoch"] < run["epoch"]
+    ]
+
+
+def next_step(run: Summary) -> str:
+    """Return how the run can go on, in one sentence or two.
+
+    `run` is a summary as `reading.summary` gives it.
+    """
+    if run["status"] == "running":
+        return f"It is at work: `tacho run events {run['id']} --follow` shows what it does."
+    if run["ended"] is not None or is_terminal(run["outcome"], run["reason_code"]):
+        return "It is finished. The same command over the same inputs makes a new run."
+    steps = [_settle(run, key) for key in effects_in_doubt(run) if not _is_idempotent(run, key)]
+    if run["approval"] is not None:
+        steps.append(f"It waits until somebody decides on {run['approval']!r}.")
+    elif run["status"] == "blocked":
+        steps.append(f"It waits: {run['blocked']}. Then start it again.")
+    steps.append(f"Start {run['command']} with the same inputs again: a new attempt {_from(run)}.")
+    return " ".join(steps)
+
+
+def _is_idempotent(run: Summary, key: str) -> bool:
+    return bool(run["effects"][key]["idempotent"])
+
+
+def _settle(run: Summary, key: str) -> str:
+    from shlex import quote
+
+    return (
+        f"Find out whether {key!r} has happened, and say so: `tacho run effect {quote(key)} "
+        f"--run {run['id']} --done --reason …`; a job that repeats it needs --retry."
+    )
+
+
+def _from(run: Summary) -> str:
+    """Say where a new attempt goes on.
+
+    >>> _from({"phases": {}, "checkpoint": None})
+    'begins at the start'
+    """
+    cut_off = [name for name, phase in run["phases"].items() if phase["status"] == "interrupted"]
+    if cut_off:
+        phase = run["phases"][cut_off[-1]]
+        total = "" if phase["total"] is None else f" of {phase['total']}"
+        return f"goes on in phase {cut_off[-1]!r} after {phase['batches']}{total} batches"
+    if run["checkpoint"] is not None:
+        return f"goes on from the checkpoint of version {run['checkpoint']['version']}"
+    if run["phases"]:
+        return f"goes on after phase {list(run['phases'])[-1]!r}"
+    return "begins at the start"

@@ -1,0 +1,129 @@
+"""Gather the facts that a doctor judges. Like bootstrap it knows use cases and infra.
+
+It changes nothing but what any reader does: stale reader slots are freed, views catch up.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING
+
+from tachograph import diagnosing, looking, projecting, reading
+from tachograph.bootstrap import find, open_store
+from tachograph.diagnosing import FAIL, OK, WARN, Check
+from tachograph.domain.errors import SettingError, StoreError, StorePathError
+from tachograph.infra import clock, filesystems, settings, store_folder
+from tachograph.infra.store_files import StoreFiles
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tachograph.bootstrap import Services
+
+PACKAGES = ("tachograph", "lmdb", "msgpack", "eventsourcing", "click", "pydantic")
+PAGE_CHECK_BYTES = 256 * 2**20
+"""A larger log is not read through page by page here: that is what `store verify` is for."""
+
+
+def examine(store: str | None) -> Iterator[Check]:
+    """Yield a check for everything that can be looked at; a missing store ends it early."""
+    yield diagnosing.python(sys.version_info[:3], _packages())
+    try:
+        folder, origin = find(store)
+    except StorePathError as error:
+        yield Check("store", FAIL, str(error), "Name another folder with --store or TACHO_STORE.")
+        return
+    yield _settings(folder)
+    if not store_folder.is_store(folder):
+        found = f"{folder} ({origin}) is not there yet"
+        yield Check("store", WARN, found, "`tacho run start` or `tachograph.record` makes it.")
+        return
+    try:
+        store_folder.check_format(folder)
+    except StoreError as error:
+        yield Check("store", FAIL, str(error))
+        return
+    yield Check("store", OK, f"{folder} ({origin})")
+    yield from _folder(folder)
+    yield from _log(folder)
+
+
+def _packages() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "of a checkout"
+    return found
+
+
+def _settings(folder: str) -> Check:
+    try:
+        found = settings.resolve(folder, os.environ)
+    except SettingError as error:
+        return Check("settings", FAIL, str(error), "`tacho config path` names the files.")
+    own = [name for name, origin in found.origins.items() if origin != "default"]
+    return Check("settings", OK, f"set: {', '.join(own)}" if own else "all by default")
+
+
+def _folder(folder: str) -> Iterator[Check]:
+    files = StoreFiles(folder)
+    kind = filesystems.type_of(folder)
+    network = kind in filesystems.NETWORK_TYPES
+    allowed = os.environ.get(filesystems.ALLOW_VARIABLE) == "1"
+    yield diagnosing.file_system(folder, kind, network, allowed)
+    writable = store_folder.is_writable(folder)
+    advice = None if writable else "Change its permissions: nothing can be recorded in it."
+    yield Check("writable", OK if writable else FAIL, "yes" if writable else "no", advice)
+    yield diagnosing.room(files.free_bytes(), sum(files.sizes().values()))
+    yield diagnosing.leftovers(files.leftovers())
+
+
+def _log(folder: str) -> Iterator[Check]:
+    files = StoreFiles(folder)
+    try:
+        if files.data_bytes() <= PAGE_CHECK_BYTES:
+            pages = diagnosing.pages(files.damage())
+            yield pages
+            if pages.state == FAIL:
+                return  # to open a damaged file can kill this process
+        services = open_store(folder, read_only=not store_folder.is_writable(folder))
+    except (StoreError, OSError) as error:
+        yield Check("log", FAIL, str(error))
+        return
+    try:
+        yield from _services(services)
+    finally:
+        services.close()
+
+
+def _services(services: Services) -> Iterator[Check]:
+    environment = services.environment
+    newest = services.log.read(limit=1, reverse=True)
+    yield Check("log", OK, f"{services.log.head().position} events")
+    cleared = environment.clear_stale_readers()
+    last = environment.last_transaction()
+    behind = [(pid, last - txn) for pid, txn in environment.readers()]
+    yield diagnosing.readers(cleared, behind)
+    yield diagnosing.clock(clock.now_us(), newest[0].time_us if newest else None)
+    yield from _views(services)
+
+
+def _views(services: Services) -> Iterator[Check]:
+    stopped: list[str] = []
+    try:
+        lag = projecting.lag(services.log, services.views())
+        judge = looking.judge_of(services)
+        runs = looking.ask(
+            services,
+            lambda view: reading.list_runs(view, judge, statuses=(reading.INTERRUPTED,)),
+            report=lambda error: stopped.append(str(error)),
+        )
+    except StoreError as error:
+        yield Check("views", FAIL, str(error))
+        return
+    yield diagnosing.views(lag, stopped[0] if stopped else None)
+    yield diagnosing.interrupted([run["id"] for run in runs])

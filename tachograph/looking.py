@@ -1,0 +1,77 @@
+"""Build what reading needs: the views of an open store, caught up, and who judges liveness.
+
+Like bootstrap it knows both sides. It imports little: `run list` starts as fast as a script.
+"""
+
+from __future__ import annotations
+
+from tachograph import projecting, reading
+from tachograph.domain.errors import StoreReadOnlyError
+from tachograph.domain.liveness import judge
+from tachograph.domain.owner import Owner
+from tachograph.infra import clock, processes
+from tachograph.infra.codec import Codec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, TypeVar
+
+    from tachograph.bootstrap import Services
+    from tachograph.portions import ProjectionStoppedError
+    from tachograph.domain.liveness import Liveness
+    from tachograph.projections.views import ViewReader
+
+    T = TypeVar("T")
+    Fields = dict[str, Any]
+    Report = Callable[[ProjectionStoppedError], None]
+
+
+def ask(
+    services: Services, question: Callable[[ViewReader], T], *, report: Report | None = None
+) -> T:
+    """Let the views catch up and return what `question` answers from them, as of one moment.
+
+    In a store that cannot be written the views are made in memory. A view that cannot go on is
+    given to `report`, and answers from what it has; without `report` its error is raised.
+    """
+    codec = Codec(keep_custom=True)
+    try:
+        return projecting.ask(services.log, codec, services.views(), question, report=report)
+    except StoreReadOnlyError:
+        from tachograph.infra.memory_views import MemoryViews
+
+        views = MemoryViews(codec)
+        return projecting.ask(services.log, codec, views, question, report=report)
+
+
+def judge_of(services: Services) -> Callable[[str, int, Fields], Liveness]:
+    """Return what says, now, whether the owner of an attempt is alive (G7)."""
+
+    def now(run_id: str, epoch: int, owner: Fields) -> Liveness:
+        return judge(
+            Owner.from_fields(owner),
+            here=services.observer,
+            process_start=processes.process_start,
+            lease=services.presence.lease(run_id),
+            boottime_us=clock.boottime_us(),
+            epoch=epoch,
+        )
+
+    return now
+
+
+def find_run(services: Services, text: str, *, report: Report | None = None) -> str:
+    """Return the id of the run that a person means, by an id or the unique beginning of one.
+
+    Raises AmbiguousRunError or RunNotFoundError.
+    """
+    if text and services.log.stream_version(text):
+        return text
+    return ask(services, lambda view: reading.find_run(view, text), report=report)
+
+
+def summary_of(services: Services, run_id: str, *, report: Report | None = None) -> Fields:
+    """Return what is known of a run, with its status as of now. Raises RunNotFoundError."""
+    judging = judge_of(services)
+    return ask(services, lambda view: reading.summary(view, judging, run_id), report=report)

@@ -5,6 +5,7 @@ Job scripts call it in loops, so it imports click only where the light parser gi
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -17,12 +18,15 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 """Exit code of a command that Ctrl-C ended; see `exit_codes`, which is not imported for it."""
+GARBAGE_THRESHOLD = 100_000
+"""Objects between collections: a short command makes fewer, and needs none."""
 COMPLETING = "_TACHO_COMPLETE"
 """Set by the shell when it asks click for completions."""
 
 
 def main() -> NoReturn:
     """Run `tacho` with this process's arguments and end the process."""
+    gc.set_threshold(GARBAGE_THRESHOLD)
     code = execute(sys.argv[1:])
     if code == INTERRUPTED:
         _die_interrupted()

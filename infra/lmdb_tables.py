@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from tachograph.domain.records import StreamId
     from tachograph.infra.lmdb_environment import Database, Environment, Transaction
 
-_MAX_STREAMS = 100_000
+MAX_STREAMS = 100_000
 
 
 class Tables:
@@ -148,7 +148,7 @@ class Tables:
 
     def learn_streams(self, streams: dict[bytes, StreamId]) -> None:
         """Remember streams that are committed."""
-        if len(self.known_streams) > _MAX_STREAMS:
+        if len(self.known_streams) > MAX_STREAMS:
             self.known_streams = {}
         self.known_streams.update(streams)
 

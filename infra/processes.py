@@ -14,17 +14,9 @@ import sys
 from tachograph.domain.errors import ProcessNotFoundError
 from tachograph.domain.liveness import UNSEEN, Observer
 from tachograph.domain.owner import Owner
+from tachograph.infra.host import this_host
 
 PROC = "/proc"
-
-
-def this_host() -> str:
-    """Return the name this machine or container gives itself."""
-    if hasattr(os, "uname"):
-        return os.uname().nodename
-    import socket
-
-    return socket.gethostname()
 
 
 def boot_id(proc: str = PROC) -> str | None:

@@ -8,11 +8,12 @@ import os
 from itertools import pairwise
 
 from tachograph.domain.errors import SettingError
-from tachograph.domain.redaction import MIN_LENGTH, Redactor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+
+    from tachograph.domain.redaction import Redactor
 
 _ENDINGS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL")
 _WORDS = frozenset({"TOKENS", "SECRETS", "PASSWORDS", "CREDENTIALS", "APIKEYS", "PASS", "PAT"})
@@ -62,12 +63,24 @@ def collect(environment: Mapping[str, str], named: Iterable[str] = ()) -> list[s
             values += _literals(entry)
         elif entry in environment:
             values += _parts(environment[entry])
-    return [value for value in dict.fromkeys(values) if len(value) >= MIN_LENGTH]
+    return [value for value in dict.fromkeys(values) if _is_long_enough(value)]
 
 
-def redactor(environment: Mapping[str, str], named: Iterable[str] = ()) -> Redactor:
-    """Return a redactor of the secrets that `collect` finds."""
-    return Redactor(collect(environment, named))
+def redactor(environment: Mapping[str, str], named: Iterable[str] = ()) -> Redactor | None:
+    """Return a redactor of the secrets that `collect` finds, None when there are none to hide."""
+    values = collect(environment, named)
+    if not values:
+        return None
+    from tachograph.domain.redaction import Redactor
+
+    return Redactor(values) or None
+
+
+def _is_long_enough(value: str) -> bool:
+    # Imported only where there is a secret: most commands have none to hide.
+    from tachograph.domain.redaction import MIN_LENGTH
+
+    return len(value) >= MIN_LENGTH
 
 
 def _is_secret_value(name: str, value: str) -> bool:
@@ -89,7 +102,7 @@ def _url_passwords(value: str) -> Iterator[str]:
         authority = rest.split("/", 1)[0].split("?", 1)[0].split("#", 1)[0]
         user, at, _ = authority.rpartition("@")
         password = user.partition(":")[2]
-        if at and len(password) >= MIN_LENGTH:
+        if at and _is_long_enough(password):
             yield password
             if "%" in password:
                 from urllib.parse import unquote

@@ -24,10 +24,10 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Import what is asked for: `import tachograph` alone costs nothing, commands rely on it."""
+    if name not in __all__:
+        raise AttributeError(f"module 'tachograph' has no attribute {name!r}")
     from importlib import import_module
 
     if name == "errors":
         return import_module("tachograph.domain.errors")
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'tachograph' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

@@ -1,6 +1,7 @@
 """Build what the use cases need from what infra offers: the only place that knows both.
 
-Nothing here runs at import. A light command calls `open_store`, so what it builds is light.
+Nothing here runs at import, and each part of a store is imported and built when it is first
+used: a shell command pays for what it needs and nothing else.
 """
 
 from __future__ import annotations
@@ -8,29 +9,40 @@ from __future__ import annotations
 import os
 
 from tachograph.domain.errors import StoreNotFoundError
-from tachograph.domain.liveness import ALIVE, judge
-from tachograph.domain.owner import Owner
-from tachograph.infra import clock, processes, secrets, settings, store_folder
-from tachograph.infra.blobs import Blobs
+from tachograph.infra import clock, settings, store_folder
 from tachograph.infra.codec import Codec
+from tachograph.infra.host import this_host
 from tachograph.infra.lmdb_environment import open_environment
 from tachograph.infra.lmdb_log import LMDBLog
-from tachograph.infra.presence import Presence
 from tachograph.packing import Packing
 from tachograph.payloads import Payloads
 from tachograph.runs import RunRepository
 from tachograph.session import Actor, Session
-from tachograph.starting import Starter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tachograph.domain.liveness import Liveness
+    from collections.abc import Callable
+    from typing import Any
+
+    from tachograph.domain.liveness import Liveness, Observer
+    from tachograph.domain.owner import Owner
+    from tachograph.domain.redaction import Redactor
     from tachograph.domain.run import Run
+    from tachograph.infra.blobs import Blobs
     from tachograph.infra.lmdb_views import LMDBViews
+    from tachograph.infra.presence import Presence
+    from tachograph.starting import Starter
 
 
 class Services:
-    """One open store, and the use cases on it."""
+    """One open store, and the use cases on it. `views()` are not caught up."""
+
+    if TYPE_CHECKING:
+        blobs: Blobs
+        presence: Presence
+        observer: Observer
+        starter: Starter
+        _views: LMDBViews
 
     def __init__(self, folder: str, origin: str, *, read_only: bool, actor: str) -> None:
         self.folder = folder
@@ -41,45 +53,47 @@ class Services:
         self.environment = open_environment(store_folder.log_folder(folder), readonly=read_only)
         self.log = LMDBLog(self.environment)
         self.codec = Codec()
-        self.blobs = Blobs(store_folder.blob_folder(folder))
-        self.presence = Presence(
-            store_folder.presence_folder(folder),
-            lease_seconds=self.settings.lease_seconds,
-            read_only=read_only,
-        )
-        self.redactor = secrets.redactor(os.environ, self.settings.redact)
-        packing = Packing(self.codec, self.redactor or None)
+        packing = Packing(self.codec, _redactor(self.settings.redact))
         self.repository = RunRepository(
             self.log, packing, snapshot_every=self.settings.snapshot_every
         )
         self.payloads = Payloads(
-            packing, self.blobs, inline_bytes=self.settings.blob_threshold_bytes
+            packing, lambda: self.blobs, inline_bytes=self.settings.blob_threshold_bytes
         )
-        self.observer = processes.observer()
-        self.actor = Actor(actor, self.observer.host, os.getpid(), clock.now_us)
-        self.starter = Starter(
-            self.repository, self.payloads, self.presence, self.actor, self.live_owner
-        )
-        self._views: LMDBViews | None = None
+        self.actor = Actor(actor, this_host(), os.getpid(), clock.now_us)
+
+    def __getattr__(self, name: str) -> Any:
+        """Build a part on its first use, and keep it."""
+        if name not in _PARTS:
+            raise AttributeError(f"a store has no {name!r}")
+        part = _PARTS[name](self)
+        setattr(self, name, part)
+        return part
 
     def session(self, run_id: str, epoch: int) -> Session:
         """Return a session of an attempt that was started earlier, perhaps by another process."""
-        return Session(self.repository, self.payloads, self.presence, self.actor, run_id, epoch)
+        return Session(self.repository, self.payloads, self.beat, self.actor, run_id, epoch)
+
+    def beat(self, run_id: str, epoch: int, note: dict[str, Any] | None = None) -> None:
+        """Renew the lease of an attempt."""
+        self.presence.beat(run_id, epoch, self.payloads.redacted(note))
 
     def views(self) -> LMDBViews:
-        """Return the view store, opened on first use and not caught up."""
-        if self._views is None:
-            from tachograph.infra.lmdb_views import LMDBViews
-
-            self._views = LMDBViews(store_folder.view_folder(self.folder), self.codec)
+        """Return the view store."""
         return self._views
 
     def owner(self, pid: int | None = None) -> Owner:
         """Describe a process as an owner, this one by default."""
+        from tachograph.infra import processes
+
         return processes.describe(os.getpid() if pid is None else pid)
 
     def liveness(self, run: Run) -> Liveness:
         """Judge the owner of a run's current attempt, at this moment (G7)."""
+        from tachograph.domain.liveness import judge
+        from tachograph.domain.owner import Owner
+        from tachograph.infra import processes
+
         return judge(
             Owner.from_fields(run.owner or {}),
             here=self.observer,
@@ -91,16 +105,19 @@ class Services:
 
     def live_owner(self, run: Run) -> str | None:
         """Describe the owner of an open attempt when it is alive, else None (G5)."""
+        from tachograph.domain.liveness import ALIVE
+        from tachograph.domain.owner import Owner
+
         if run.attempt_open and self.liveness(run).state == ALIVE:
             return str(Owner.from_fields(run.owner or {}))
         return None
 
     def close(self) -> None:
         """Close what is open. A later use of the same store opens it again."""
-        if self._views is not None:
-            self._views.close()
-            self._views = None
-        self.presence.close()
+        for name in ("_views", "presence"):
+            part = self.__dict__.pop(name, None)
+            if part is not None:
+                part.close()
         self.environment.close()
 
 
@@ -129,3 +146,58 @@ def open_store(
 def find(store: str | None = None) -> tuple[str, str]:
     """Return the folder of the store to use, and by which rule it was found."""
     return store_folder.find_store(store, os.environ, os.getcwd(), os.path.expanduser("~"))
+
+
+def _redactor(named: list[str]) -> Redactor | None:
+    from tachograph.infra import secrets
+
+    return secrets.redactor(os.environ, named)
+
+
+def _blobs(services: Services) -> Blobs:
+    from tachograph.infra.blobs import Blobs
+
+    return Blobs(store_folder.blob_folder(services.folder))
+
+
+def _presence(services: Services) -> Presence:
+    from tachograph.infra.presence import Presence
+
+    return Presence(
+        store_folder.presence_folder(services.folder),
+        lease_seconds=services.settings.lease_seconds,
+        read_only=services.read_only,
+    )
+
+
+def _observer(_services: Services) -> Observer:
+    from tachograph.infra import processes
+
+    return processes.observer()
+
+
+def _starter(services: Services) -> Starter:
+    from tachograph.starting import Starter
+
+    return Starter(
+        services.repository,
+        services.payloads,
+        services.beat,
+        services.actor,
+        services.live_owner,
+    )
+
+
+def _view_store(services: Services) -> LMDBViews:
+    from tachograph.infra.lmdb_views import LMDBViews
+
+    return LMDBViews(store_folder.view_folder(services.folder), services.codec)
+
+
+_PARTS: dict[str, Callable[[Services], Any]] = {
+    "blobs": _blobs,
+    "presence": _presence,
+    "observer": _observer,
+    "starter": _starter,
+    "_views": _view_store,
+}

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from tachograph.domain.blobref import BlobRef
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from tachograph.packing import Packing
@@ -23,7 +22,7 @@ class Payloads:
     def __init__(
         self,
         packing: Packing,
-        blobs: Blobs,
+        blobs: Callable[[], Blobs],
         *,
         inline_bytes: int = INLINE_BYTES,
     ) -> None:
@@ -41,12 +40,14 @@ class Payloads:
         data = self._packing.pack(value, root)
         if len(data) <= self._inline_bytes:
             return value
-        return self._blobs.put(data)
+        return self._blobs().put(data)
 
     def load(self, stored: Any) -> Any:
         """Return the value that `store` was given. Raises BlobMissingError."""
+        from tachograph.domain.blobref import BlobRef
+
         if isinstance(stored, BlobRef):
-            return self._packing.unpack(self._blobs.get(stored))
+            return self._packing.unpack(self._blobs().get(stored))
         return stored
 
     def redacted(self, value: Any) -> Any:

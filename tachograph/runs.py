@@ -92,6 +92,4 @@ class RunRepository:
         version = fields.pop("originator_version")
         if event.class_version > 1:
             fields["class_version"] = event.class_version
-        return NewRecord(
-            stream, version, event.TOPIC, event.time_us, self.packing.pack(fields, "")
-        )
+        return NewRecord(stream, version, event.TOPIC, event.time_us, self.packing.pack(fields, ""))

@@ -13,9 +13,8 @@ if TYPE_CHECKING:
 
     from tachograph.domain.owner import Owner
     from tachograph.payloads import Payloads
-    from tachograph.ports import Presence
     from tachograph.runs import RunRepository
-    from tachograph.session import Actor
+    from tachograph.session import Actor, Beat
 
 
 class Start:
@@ -58,13 +57,13 @@ class Starter:
         self,
         repository: RunRepository,
         payloads: Payloads,
-        presence: Presence,
+        beat: Beat,
         actor: Actor,
         live_owner: Callable[[Run], str | None],
     ) -> None:
         self._repository = repository
         self._payloads = payloads
-        self._presence = presence
+        self._beat = beat
         self._actor = actor
         self._live_owner = live_owner
 
@@ -120,9 +119,9 @@ class Starter:
             cause, owner.to_fields(), live_owner=live_owner, reason=want.takeover_reason
         )
         self._repository.save(run)
-        self._presence.beat(run.id, epoch)
+        self._beat(run.id, epoch, None)
         return Session(
-            self._repository, self._payloads, self._presence, self._actor, run.id, epoch, run
+            self._repository, self._payloads, self._beat, self._actor, run.id, epoch, run
         )
 
     def _candidate(self, want: Start, base: str, digest: str) -> tuple[str, Run | None]:

@@ -49,7 +49,7 @@ def step_key(
     name: str | None = None,
 ) -> str:
     """Return what a step is known by: its name and the fingerprint of its arguments."""
-    known_as = name or getattr(function, "__qualname__", repr(function))
+    known_as: str = name or getattr(function, "__qualname__", "") or repr(function)
     if not args and not kwargs:
         return known_as
     text = ids.compact_json([list(args), kwargs], sort_keys=True)

@@ -65,13 +65,13 @@ class Workbench:
         self.presence = DictPresence()
         packing = Packing(self.codec)
         self.repository = RunRepository(self.log, packing, snapshot_every=snapshot_every)
-        self.payloads = Payloads(packing, self.blobs)
+        self.payloads = Payloads(packing, lambda: self.blobs)
         self.alive: set[str] = set()
         self.actor = Actor("tester", "here", 7, self.tick)
         self.starter = Starter(
             self.repository,
             self.payloads,
-            self.presence,
+            self.presence.beat,
             self.actor,
             lambda run: "process 1 on here" if run.id in self.alive else None,
         )

@@ -39,7 +39,7 @@ def test_a_superseded_attempt_may_not_even_finish(bench: Workbench) -> None:
 def test_two_processes_of_one_attempt_both_record(bench: Workbench) -> None:
     one = bench.start()
     two = type(one)(
-        bench.repository, bench.payloads, bench.presence, bench.actor, one.run_id, one.epoch
+        bench.repository, bench.payloads, bench.presence.beat, bench.actor, one.run_id, one.epoch
     )
     two.start_phase("copy")
     one.plan_batches("copy", 2, 1, None)

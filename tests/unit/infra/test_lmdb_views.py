@@ -204,7 +204,7 @@ def test_views_grow_beyond_their_first_map(folder: Path, monkeypatch: pytest.Mon
         runs.append(0)
         for number in range(1, 3001):
             summary = new_summary(f"job-{number}")
-            summary.update(created_position=number, updated_position=number)
+            summary.update(created_position=number, updated_position=number, title="x" * 400)
             writer.put_summary(summary)
 
     views.update(work)

@@ -34,6 +34,8 @@ def environment() -> Path:
     if not stamp.exists() or stamp.read_text(encoding="ascii") != code:
         shutil.rmtree(ENVIRONMENT, ignore_errors=True)
         _run(sys.executable, "-m", "venv", str(ENVIRONMENT))
+        # The script that an old pip makes for a command imports `re`, today's does not.
+        _run(program("python", ENVIRONMENT), *("-m", "pip", "install", "-qq", "-U", "pip"))
         with tempfile.TemporaryDirectory() as scratch:
             _run(
                 program("python", ENVIRONMENT),

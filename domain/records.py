@@ -113,8 +113,9 @@ class Problem(_Fields):
     """Something wrong with the log: what kind, at which position (0: not of one record), details.
 
     Kinds: `missing`, `changed`, `moved`, `added`, `unreadable` records; an `index` entry without
-    its record or a record without its entry; an unknown `type` or `stream`; a `gap` in the
-    versions of a stream; a wrong `count`; a `cut-off` tail; another chain than the `anchor` says.
+    its record; an unknown `type` or `stream`; a `gap` in the versions of a stream; a wrong
+    `count`; a `cut-off` tail; another chain than the `anchor` says; a damaged `page` of the file,
+    which leaves all records `unchecked`.
     """
 
     __slots__ = ("detail", "kind", "position")

@@ -27,30 +27,74 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tachograph.domain.records import Head
-    from tachograph.infra.lmdb_environment import Transaction
+    from tachograph.infra.lmdb_environment import Environment, Transaction
     from tachograph.infra.lmdb_tables import Tables
 
 CHUNK = 1000
 """Records checked in one read transaction."""
+ATTEMPTS = 3
+MAX_STREAMS = 100_000
+
+
+def check_pages(environment: Environment) -> list[Problem]:
+    """Check the pages of the data file without liblmdb, which trusts them.
+
+    Writers go on meanwhile; only if they always do, they have to wait.
+    """
+    for _ in range(ATTEMPTS):
+        before = environment.last_transaction()
+        problems = check_file(environment.folder)
+        if not problems or environment.last_transaction() == before:
+            return problems
+    with environment.write():
+        return check_file(environment.folder)
+
+
+def check_file(folder: str) -> list[Problem]:
+    """Check the pages of a data file that nobody writes, without opening it in LMDB."""
+    from lmdb.verify import VerifyError, verify
+
+    try:
+        return [Problem("page", 0, finding) for finding in verify(folder)]
+    except VerifyError as error:
+        return [Problem("page", 0, str(error))]
 
 
 class Verification:
     """One walk over a log, up to where it ended at the start of the walk."""
 
-    __slots__ = ("_anchor", "_contiguous", "_digest", "_index_doubtful", "_position", "_tables")
+    __slots__ = (
+        "_anchor",
+        "_contiguous",
+        "_digest",
+        "_index_doubtful",
+        "_named",
+        "_position",
+        "_tables",
+    )
 
     def __init__(self, tables: Tables, anchor: Head | None, contiguous: bool) -> None:
         self._tables = tables
         self._anchor = anchor
         self._contiguous = contiguous
         self._index_doubtful = False
+        self._named: set[tuple[bytes, int]] = set()
+        """Streams whose names are known to be right, as many as fit."""
         self._position = 0
         """The last position that was looked at."""
         self._digest: bytes | None = GENESIS_DIGEST
         """Its digest, None after a problem that keeps it from being known."""
 
     def run(self, progress: Callable[[int, int], None] | None) -> Iterator[Problem]:
-        """Yield the problems of the whole, then those of records by position, then of the rest."""
+        """Yield the problems of the whole, then those of records by position, then of the rest.
+
+        Damaged pages end the walk: liblmdb may end the process when it meets one.
+        """
+        damaged = check_pages(self._tables.environment)
+        yield from damaged
+        if damaged:
+            yield Problem("unchecked", 0, "records are not looked at while pages are damaged")
+            return
         last, head, problems = self._read_end()
         yield from problems
         while self._position < last:
@@ -152,14 +196,17 @@ class Verification:
     def _check_stream(
         self, txn: Transaction, position: int, key: bytes, flags: int
     ) -> Iterator[Problem]:
+        if (key, flags & TEXT) in self._named:
+            return
         text = self._tables.find_text(txn, key)
-        if not flags & TEXT:
-            if text is not None:
-                yield Problem("stream", position, f"its stream should be {text!r}, not a UUID")
-        elif text is None:
+        if not flags & TEXT and text is not None:
+            yield Problem("stream", position, f"its stream should be {text!r}, not a UUID")
+        elif flags & TEXT and text is None:
             yield Problem("stream", position, f"stream {key.hex()} has no name")
-        elif name_key(text) != key:
+        elif text is not None and name_key(text) != key:
             yield Problem("stream", position, f"stream {key.hex()} has the wrong name {text!r}")
+        elif len(self._named) < MAX_STREAMS:
+            self._named.add((key, flags & TEXT))
 
     def _check_entry(self, txn: Transaction, position: int, value: bytes) -> Iterator[Problem]:
         """Check that the index knows a record by its stream and version."""

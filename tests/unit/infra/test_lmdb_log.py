@@ -16,14 +16,13 @@ from other_process import OtherProcess, run
 from tachograph.domain.errors import (
     StoreCorruptError,
     StoredNameError,
-    StoreError,
     StoreFormatError,
     StoreFullError,
     StoreNotFoundError,
     StoreReadOnlyError,
     VersionConflictError,
 )
-from tachograph.domain.records import GENESIS_DIGEST, Head, NewRecord, SnapshotRecord
+from tachograph.domain.records import GENESIS_DIGEST, Head, NewRecord, Problem
 from tachograph.infra import layout, lmdb_mapping, lmdb_reading, lmdb_verify
 from tachograph.infra.lmdb_environment import Environment, open_environment
 from tachograph.infra.lmdb_log import LMDBLog
@@ -31,7 +30,6 @@ from tachograph.infra.lmdb_log import LMDBLog
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import lmdb
 
 MIB = 2**20
 RECORDS, INDEX, TYPES, STREAMS = (
@@ -666,10 +664,11 @@ class TestVerify:
             delete(environment, INDEX, layout.pack_version_key(header[4], header[5]))
 
 
-def test_flipped_bits_never_kill_the_process(folder: Path) -> None:
-    """They are found, or were in pages that hold nothing; reading raises our errors only."""
+def test_flipped_bits_are_found_and_do_not_kill_the_process(folder: Path) -> None:
+    """Liblmdb ends the process when it meets some damaged pages: they are checked without it."""
     script = """
 import random, shutil
+from tachograph.infra.lmdb_verify import check_file
 log = LMDBLog(environment := open_environment(folder))
 for number in range(60):
     log.append([new(f"s{number % 7}", number, os.urandom(number * 40), f"t{number % 5}")])
@@ -680,27 +679,72 @@ found = 0
 for seed in range(150):
     dice = random.Random(seed)
     damaged = bytearray(whole)
-    place = dice.randrange(8192, len(whole))
+    place = dice.randrange(len(whole))
     if seed % 2:
         place -= place % 4096 - dice.randrange(64)  # headers of pages
     damaged[place] ^= 1 << dice.randrange(8)
     copy = f"{folder}-{seed}"
     os.mkdir(copy)
     open(f"{copy}/data.mdb", "wb").write(damaged)
-    try:
-        environment = open_environment(copy)
-        log = LMDBLog(environment)
-        found += any(True for _ in log.verify(expected_head=head))
-        log.read(limit=None)
-        log.append([new("s1", 1000)])
-    except StoreError:
-        found += 1
-    environment.close()
+    problems = check_file(copy)
+    if not problems:
+        try:
+            environment = open_environment(copy)
+            log = LMDBLog(environment)
+            problems = list(log.verify(expected_head=head))
+            log.read(limit=None)
+            log.append([new("s1", 1000)])
+        except StoreError as error:
+            problems.append(error)
+        environment.close()
+    found += bool(problems)
     shutil.rmtree(copy)
 say(found > 75)
 """
 
     assert run(script, folder) == "True"
+
+
+def test_damaged_pages_are_reported_and_end_the_check(
+    environment: Environment, log: LMDBLog, folder: Path
+) -> None:
+    fill(log, 60)
+    root = environment.enter().info()["last_pgno"]
+    environment.leave()
+    with (folder / "data.mdb").open("r+b") as file:
+        file.seek(root * 4096)
+        file.write(b"\xff" * 16)
+
+    kinds = [kind for kind, _ in problems(log)]
+
+    assert kinds[-1] == "unchecked"
+    assert set(kinds[:-1]) == {"page"}
+
+
+def test_a_file_that_is_none_of_ours_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "data.mdb").write_bytes(os.urandom(10_000))
+
+    assert [each.kind for each in lmdb_verify.check_file(str(tmp_path))] == ["page"]
+
+
+def test_pages_of_a_busy_store_are_checked_with_its_writers_waiting(
+    environment: Environment, log: LMDBLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that is written while it is read looks damaged."""
+    fill(log)
+    found = [[Problem("page", 0, "torn")]] * lmdb_verify.ATTEMPTS + [[]]
+    seen: list[int] = []
+
+    def check(_: str) -> list[Problem]:
+        seen.append(environment._writer)
+        if not environment._writer:
+            log.append([new(str(uuid4()), 1)])
+        return found.pop(0)
+
+    monkeypatch.setattr(lmdb_verify, "check_file", check)
+
+    assert lmdb_verify.check_pages(environment) == []
+    assert [bool(writer) for writer in seen] == [False] * lmdb_verify.ATTEMPTS + [True]
 
 
 def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ OF_ERRORS = {
     "InvalidTimeError": USAGE,
     "InvalidValueError": USAGE,
     "UnstorableValueError": USAGE,
+    "SecretLeftError": USAGE,
     "RecordOutOfRangeError": USAGE,
     "StoreNotFoundError": NOT_FOUND,
     "RunNotFoundError": NOT_FOUND,

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from tachograph.bootstrap import Services
     from tachograph.cli.output import Output
-    from tachograph.portions import ProjectionStoppedError
     from tachograph.domain.run import Run
+    from tachograph.portions import ProjectionStoppedError
     from tachograph.projections.views import ViewReader
 
     T = TypeVar("T")

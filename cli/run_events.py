@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tachograph.cli.finding import find_run
+from tachograph.cli.limits import limit, limit_of
 from tachograph.cli.opening import open_store
-from tachograph.cli.options import WHOLE, Argument, Option, Spec, UsageError, flag
+from tachograph.cli.options import Argument, Option, Spec, UsageError, flag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ SPEC = Spec(
     Argument("run", "The run; a prefix of its id will do.", required=False, complete="run"),
     flag("--all", "The events of everything, by position."),
     Option("--type", "Only this type, such as phase-ended; may be repeated.", multiple=True),
-    Option("--limit", "Only the newest so many.", kind=WHOLE, metavar="N"),
+    limit("Only the newest so many."),
     flag("--reverse", "Newest first."),
     flag("--follow", "Go on with new events as any process records them; Ctrl-C ends it."),
     flag("--until-finished", "With --follow: end when the run has ended or lost its process."),
@@ -42,7 +43,7 @@ def run(params: Params, out: Output) -> None:
         out,
         run_id,
         topics,
-        limit=params.limit,
+        limit=limit_of(params),
         reverse=params.reverse,
         follow=params.follow,
         until_finished=params.until_finished,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from tachograph.cli import run_rows
 from tachograph.cli.finding import ask
+from tachograph.cli.limits import limit, limit_of
 from tachograph.cli.opening import open_store
-from tachograph.cli.options import WHOLE, Option, Spec
+from tachograph.cli.options import Option, Spec
 from tachograph.domain.outcome import OUTCOMES
 from tachograph.reading import STATUSES, list_runs
 
@@ -20,7 +21,7 @@ SPEC = Spec(
     Option("--status", "Only this status; may be repeated.", choices=STATUSES, multiple=True),
     Option("--outcome", "Only this outcome; may be repeated.", choices=OUTCOMES, multiple=True),
     Option("--command", "Only runs of this command.", metavar="NAME", complete="command"),
-    Option("--limit", "At most so many; 0 for all.", kind=WHOLE, default=20, metavar="N"),
+    limit("At most so many; 0 for all.", 20),
     details="`running` is shown only while the owner is alive, judged at this moment; a run that "
     "has lost its process is `interrupted`.",
 )
@@ -32,6 +33,7 @@ def run(params: Params, out: Output) -> None:
     from tachograph.looking import judge_of
 
     since_us = None if params.since is None else parse_time(params.since, now_us())
+    most = limit_of(params) or None
     services = open_store(out)
     judge = judge_of(services)
     cards = ask(
@@ -44,7 +46,7 @@ def run(params: Params, out: Output) -> None:
             statuses=params.status,
             outcomes=params.outcome,
             command=params.command,
-            limit=params.limit or None,
+            limit=most,
         ),
     )
     if out.json:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tachograph.cli.finding import ask, find_run
+from tachograph.cli.limits import limit, limit_of
 from tachograph.cli.opening import open_store
-from tachograph.cli.options import WHOLE, Argument, Option, Spec
+from tachograph.cli.options import Argument, Spec
 from tachograph.reading import timeline
 
 TYPE_CHECKING = False
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 SPEC = Spec(
     "Show what happened in a run, in order.",
     Argument("run", "The run; a prefix of its id will do.", complete="run"),
-    Option("--limit", "Only the newest so many entries.", kind=WHOLE, metavar="N"),
+    limit("Only the newest so many entries."),
     details="Batches stand with their phase, checkpoints and steps in one entry per attempt; "
     "`tacho run events` shows every event.",
 )
@@ -29,8 +30,8 @@ def run(params: Params, out: Output) -> None:
     services = open_store(out)
     run_id = find_run(services, params.run, out)
     judge = judge_of(services)
-    limit = params.limit
-    entries = ask(services, out, lambda view: timeline(view, judge, run_id, newest=limit))
+    newest = limit_of(params)
+    entries = ask(services, out, lambda view: timeline(view, judge, run_id, newest=newest))
     if out.json:
         out.document({"run": run_id, "entries": [shape(entry) for entry in entries]})
     else:

@@ -55,7 +55,8 @@ def check_file(folder: str) -> list[Problem]:
     from lmdb.verify import VerifyError, verify
 
     try:
-        return [Problem("page", 0, finding) for finding in verify(folder)]
+        findings = verify(folder)  # type: ignore[no-untyped-call]
+        return [Problem("page", 0, finding) for finding in findings]
     except VerifyError as error:
         return [Problem("page", 0, str(error))]
 
@@ -257,7 +258,7 @@ class Verification:
 
     def _check_index(self) -> Iterator[Problem]:
         """Look for the record of every index entry."""
-        after = b""
+        after: bytes | None = b""
         while after is not None:
             try:
                 problems, after = self._check_entries(after)

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import os
-
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +48,8 @@ class FileLock:
         os.close(self._descriptor)
 
 
-if fcntl is not None:
+if sys.platform != "win32":
+    import fcntl
 
     def _lock(descriptor: int, shared: bool, wait: bool) -> None:
         kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX

@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, TextIO
 
 from tachograph.domain.errors import (
     StoreBusyError,
+    StoreError,
     StoreExistsError,
     StoreNotFoundError,
     StorePathError,
-    StoreReadOnlyError,
 )
 from tachograph.infra import lmdb_files, store_folder
 from tachograph.infra.lmdb_environment import open_environment
 from tachograph.infra.lmdb_errors import translate
+from tachograph.infra.store_pages import page_problems
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,6 +59,10 @@ class StoreFiles:
         }
         return {name: _size(path) for name, path in parts.items()}
 
+    def has_log(self) -> bool:
+        """Say whether the log's data file is there."""
+        return self._data.exists()
+
     def format(self) -> int:
         """Return the format that the store has."""
         return int(Path(store_folder.format_file(self.folder)).read_bytes())
@@ -79,19 +84,19 @@ class StoreFiles:
         The file is read, not mapped: this comes before opening the log, since a damaged file
         can kill the process that maps it. Raises StoreNotFoundError.
         """
-        if not self._data.exists():
+        if not self.has_log():
             raise StoreNotFoundError(self.folder)
-        problems, fatal = _page_problems(self._data)
+        problems, fatal = page_problems(self._data)
         if not problems or fatal:
             return problems
         # Others may have written while the file was read: look again while nobody can.
         try:
             environment = open_environment(self._log, create=False)
-        except StoreReadOnlyError:
-            return problems
+        except StoreError:
+            return problems  # nobody can write, or the damage keeps it from being opened
         try:
             with environment.write():
-                return _page_problems(self._data)[0]
+                return page_problems(self._data)[0]
         finally:
             environment.close()
 
@@ -104,7 +109,7 @@ class StoreFiles:
         Nothing is left of it when the block raises. Raises StoreExistsError when something is
         there already, StorePathError when it would be inside this store.
         """
-        path = Path(os.path.abspath(target))  # noqa: PTH100  resolve() would follow links
+        path = Path(os.path.abspath(target))
         if path.is_relative_to(self._root):
             raise StorePathError(target, f"it is inside the store {self.folder}")
         if path.exists() and not _is_empty_folder(path):
@@ -232,18 +237,6 @@ def new_file(path: str) -> Iterator[TextIO]:
         Path(name).unlink(missing_ok=True)
 
 
-def _page_problems(data: Path) -> tuple[list[str], bool]:
-    """Return what is wrong, and whether the file cannot even be opened to look again."""
-    try:
-        from lmdb.verify import VerifyError, verify
-    except ImportError:  # py-lmdb before 3.0
-        return [], False
-    try:
-        return list(verify(str(data))), False  # type: ignore[no-untyped-call]
-    except VerifyError as error:
-        return [str(error)], True
-
-
 @contextmanager
 def _translated(path: Path) -> Iterator[None]:
     """Say in Tachograph's words what the system could not do."""
@@ -269,7 +262,7 @@ def _size(folder: Path) -> int:
     for parent, _, names in os.walk(folder):
         for name in names:
             try:
-                total += os.lstat(os.path.join(parent, name)).st_size  # noqa: PTH118
+                total += os.lstat(os.path.join(parent, name)).st_size
             except FileNotFoundError:
                 continue
     return total

@@ -34,6 +34,7 @@ from tachograph.infra.layout import (
 if TYPE_CHECKING:
     Copy = Heading | CopiedRecord | CopiedBlob | CopiedTracking
 
+FORMAT: Literal["tachograph-export"] = "tachograph-export"
 VERSION = 1
 """Raised when a line gets another meaning; a reader refuses a higher one."""
 _CODEC = Codec(keep_custom=True)
@@ -112,7 +113,7 @@ _KINDS: tuple[type[_Line], ...] = (EventLine, BlobLine, TrackingLine, HeadingLin
 def heading(line: Heading) -> dict[str, Any]:
     """Return the first line."""
     head = HeadLine(position=line.head.position, digest=line.head.digest.hex())
-    return _shown(HeadingLine(format="tachograph-export", version=VERSION, head=head, run=line.run_id))
+    return _shown(HeadingLine(format=FORMAT, version=VERSION, head=head, run=line.run_id))
 
 
 def event(copy: CopiedRecord) -> dict[str, Any]:

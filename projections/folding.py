@@ -38,6 +38,7 @@ LONGEST_TEXT = 500
 _LARGEST_VALUE = 1000
 """Characters and elements of a free value that a view keeps; a larger one is left out."""
 
+_SCALARS = frozenset({type(None), bool, int, float})
 _NESTING = 10
 """What a list or dict counts beside its elements: it bounds the depth too."""
 
@@ -81,17 +82,24 @@ def keep_newest(mapping: dict[str, Any], limit: int) -> None:
 
 def _size(value: Any, limit: int) -> int:
     """Return roughly how large a value is; stops counting beyond `limit`."""
-    if value is None or isinstance(value, bool | int | float):
-        return 1
-    if isinstance(value, str):
+    kind = type(value)
+    if kind is str:
         return len(value)
-    if type(value) is dict:
-        value = [*value, *value.values()]
-    if type(value) is not list:
+    if kind in _SCALARS:
+        return 1
+    if kind is dict:
+        parts = [*value, *value.values()]
+    elif kind is list:
+        parts = value
+    else:
         return limit + 1
-    size = _NESTING + len(value)
-    for item in value if size <= limit else ():
-        size += _size(item, limit - size)
+    size = _NESTING + len(parts)
+    for part in parts if size <= limit else ():
+        kind = type(part)
+        if kind is str:  # most parts are texts and numbers: no call for each of them
+            size += len(part)
+        elif kind not in _SCALARS:
+            size += _size(part, limit - size)
         if size > limit:
             break
     return size

@@ -6,7 +6,7 @@ import atexit
 import threading
 from typing import TYPE_CHECKING, Any
 
-from tachograph.bootstrap import open_store
+from tachograph.bootstrap import find, open_store
 from tachograph.recording import Recording
 from tachograph.starting import Start
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tachograph.bootstrap import Services
     from tachograph.session import Session
 
-_open: dict[str | None, Services] = {}
+_open: dict[str, Services] = {}
 _lock = threading.Lock()
 
 
@@ -64,10 +64,11 @@ def record(
 
 def _services(store: str | None) -> Services:
     """Return the process's services for a store: one environment serves all its recordings."""
+    folder, _origin = find(store)
     with _lock:
-        services = _open.get(store)
+        services = _open.get(folder)
         if services is None:
-            services = _open[store] = open_store(store, create=True)
+            services = _open[folder] = open_store(folder, create=True)
             if len(_open) == 1:
                 atexit.register(_close_all)
         return services

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tachograph import diagnosing, looking, projecting, reading
 from tachograph.bootstrap import find, open_store
 from tachograph.diagnosing import FAIL, OK, WARN, Check
-from tachograph.domain.errors import SettingError, StoreError, StorePathError
+from tachograph.domain.errors import SettingError, StoreError, StorePathError, TachographError
 from tachograph.infra import clock, filesystems, settings, store_folder
 from tachograph.infra.store_files import StoreFiles
 
@@ -84,6 +84,10 @@ def _folder(folder: str) -> Iterator[Check]:
 
 def _log(folder: str) -> Iterator[Check]:
     files = StoreFiles(folder)
+    if not files.has_log():
+        advice = "If it held runs, restore it from a backup; the next run makes a new log."
+        yield Check("log", FAIL, f"there is none in {folder}", advice)
+        return
     try:
         if files.data_bytes() <= PAGE_CHECK_BYTES:
             pages = diagnosing.pages(files.damage())
@@ -91,7 +95,7 @@ def _log(folder: str) -> Iterator[Check]:
             if pages.state == FAIL:
                 return  # to open a damaged file can kill this process
         services = open_store(folder, read_only=not store_folder.is_writable(folder))
-    except (StoreError, OSError) as error:
+    except (TachographError, OSError) as error:
         yield Check("log", FAIL, str(error))
         return
     try:

@@ -259,5 +259,6 @@ def _open_log(folder: str) -> Iterator[LMDBLog]:
 
 
 def _lines(path: str) -> Iterable[str]:
-    with Path(path).open(encoding="utf-8", newline="\n") as file:
+    # What is no UTF-8 is no JSON either, and refused with the number of its line.
+    with Path(path).open(encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         yield from file

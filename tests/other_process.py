@@ -66,6 +66,11 @@ class OtherProcess:
         self._process.kill()
         self._process.wait()
 
+    def rest(self) -> list[str]:
+        """Return the whole lines that are left in the output of an ended process."""
+        assert self._process.stdout is not None
+        return [line for line in self._process.stdout.read().split("\n")[:-1] if line]
+
     def end(self) -> tuple[int, str]:
         """Close its input and return its exit status and the rest of its output."""
         out, _ = self._process.communicate()

@@ -131,14 +131,21 @@ def command_reference() -> str:
             usage + " [OPTIONS]",
             "```",
         ]
-        if spec.details:
-            lines += ["", _one_line(spec.details)]
+        for paragraph in spec.details.split("\n\n"):
+            lines += _paragraph(paragraph)
         if spec.arguments:
             rows = [f"| `{a.name}` | {_cell(a.text)} |" for a in spec.arguments]
             lines += ["", "| argument | meaning |", "| --- | --- |", *rows]
         if spec.options:
             lines += ["", *_option_table(spec.options)]
     return "\n".join(lines) + "\n"
+
+
+def _paragraph(text: str) -> list[str]:
+    """Return a paragraph of help; one that is marked to keep its lines becomes a block."""
+    if text.startswith("\b\n"):
+        return ["", "```text", *(line.strip() for line in text.splitlines()[1:]), "```"]
+    return ["", _one_line(text)] if text.strip() else []
 
 
 def _commands(table: dict[str, Any], words: str = "") -> Any:

@@ -14,6 +14,7 @@ from tachograph.domain import errors
 
 # Errors that say no more than "it did not work": exit code 1 is meant.
 PLAIN_FAILURES = {
+    "StoreFailedError",
     "ApprovalError",
     "BatchCompletedError",
     "BatchesOpenError",

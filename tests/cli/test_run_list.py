@@ -124,6 +124,7 @@ def test_a_terminal_gets_colours_and_no_line_is_wrapped(
         ("--status", "lost", "interrupted"),
         ("--outcome", "good", "success"),
         ("--limit", "many", "integer"),
+        ("--limit", "-1", "0 or more"),
     ],
 )
 def test_a_value_that_makes_no_sense_is_a_usage_error_that_names_what_does(

@@ -7,7 +7,7 @@ import io
 import os
 import shutil
 import tempfile
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 from unittest import TestCase
 from uuid import uuid4
 
@@ -18,12 +18,13 @@ from eventsourcing.tests import persistence as suites
 from eventsourcing.tests import projection as projection_suites
 from eventsourcing.utils import Environment, get_topic
 
+from tachograph.infra.lmdb_datastore import LMDBDatastore
 from tachograph.infra.lmdb_recorder import (
     LMDBAggregateRecorder,
     LMDBApplicationRecorder,
-    LMDBDatastore,
     LMDBFactory,
     LMDBProcessRecorder,
+    LMDBRecorder,
     LMDBTrackingRecorder,
 )
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from eventsourcing.persistence import Tracking
 
+R = TypeVar("R", bound=LMDBRecorder)
 MODULE = "tachograph.infra.lmdb_recorder"
 MEMORY_DISK = "/dev/shm" if os.path.isdir("/dev/shm") else None  # noqa: PTH112
 """The library's cases have time limits of one second, which a busy disk may exceed."""
@@ -69,7 +71,7 @@ class WithDatastore(WithFolder):
         self.datastore = LMDBDatastore(self.folder)
         self.addCleanup(self.datastore.close)
 
-    def made(self, recorder: Any) -> Any:
+    def made(self, recorder: R) -> R:
         recorder.create_table()
         return recorder
 

@@ -210,7 +210,7 @@ def without(key: str, number: int = 0) -> Callable[[Lines], object]:
         (lambda lines: lines.insert(4, lines[4]), "does not follow"),
         (lambda lines: lines.insert(4, lines[0]), "second first line"),
         (lambda lines: lines.insert(4, {"odd": 1}), "no line of an export"),
-        (lambda lines: lines.insert(4, [1]), "no line of an export"),  # type: ignore[arg-type]
+        (lambda lines: lines.insert(4, [1]), "no line of an export"),
         (lambda lines: lines[0].update(version=99), "update Tachograph"),
         (lambda lines: lines[0].update(format="zip"), "wrong 'format'"),
         (lambda lines: lines.append({"tracking": 1, "at": 1}), "names no log"),

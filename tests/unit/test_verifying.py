@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -284,6 +285,20 @@ def test_a_database_whose_name_was_damaged_is_reported(dense: Path, name: bytes)
     assert kinds(dense) != []
 
 
+@pytest.mark.parametrize("page", [0, 1])
+@pytest.mark.parametrize("change", [1, 4, 256, 2**40])
+def test_a_commit_that_was_taken_back_is_reported(store: Path, page: int, change: int) -> None:
+    """One changed bit in a meta page can do that, and all other pages still fit."""
+    data = store / "log" / "data.mdb"
+    whole = bytearray(data.read_bytes())
+    place = slice(page * PAGE + 144, page * PAGE + 152)
+    number = int.from_bytes(whole[place], sys.byteorder)
+    whole[place] = (number ^ change).to_bytes(8, sys.byteorder)
+    data.write_bytes(whole)
+
+    assert set(kinds(store)) == {"page"}
+
+
 def flips(size: int) -> Iterator[int]:
     """Yield places in every page of a file: in its head, among its pointers, in its data."""
     rng = random.Random(7)
@@ -352,7 +367,7 @@ def test_damage_is_looked_for_again_when_others_were_writing(
     monkeypatch.setattr(lmdb.verify, "verify", look)
 
     assert problems(store) == []
-    assert len(looks) == 2
+    assert len(looks) >= 2
 
 
 def test_damage_that_keeps_the_log_from_being_opened_is_reported(

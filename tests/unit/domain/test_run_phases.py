@@ -109,10 +109,17 @@ class TestEndPhase:
             Run.end_phase, ME, "parse"
         ).then(errors.BatchesOpenError, saying="has 2 unfinished batches (0, 2). Finish them, or")
 
-    def test_many_missing_batches_are_named_in_short(self) -> None:
-        plan = fact(BatchesPlanned, phase="parse", total=1000, size=5)
+    @pytest.mark.parametrize(
+        ("total", "named"),
+        [
+            (5, "5 unfinished batches (0, 1, 2, 3, 4)"),
+            (6, "6 unfinished batches (0, 1, 2, 3, 4, …)"),
+        ],
+    )
+    def test_many_missing_batches_are_named_in_short(self, total: int, named: str) -> None:
+        plan = fact(BatchesPlanned, phase="parse", total=total, size=5)
         running(STARTED, plan).when(Run.end_phase, ME, "parse").then(
-            errors.BatchesOpenError, saying="has 1000 unfinished batches (0, 1, 2, 3, 4, …)"
+            errors.BatchesOpenError, saying=named
         )
 
     @pytest.mark.parametrize("status", ["failed", "skipped"])

@@ -57,7 +57,12 @@ def test_a_thread_inside_may_enter_again_while_the_gate_closes() -> None:
     """Its closer waits for it: making it wait would be a deadlock."""
     gate = Gate()
     gate.enter()
-    closer = run(lambda: gate.close() and gate.open())
+
+    def close() -> None:
+        gate.close()
+        gate.open()
+
+    closer = run(close)
     while not gate._closed_by:
         pass
 

@@ -259,9 +259,12 @@ def test_a_follower_that_is_interrupted_takes_its_request_back(store: Store, cro
 
 def test_a_request_may_be_applied_again_before_it_is_committed(store: Store) -> None:
     """As when the map had to grow: only the last time counts."""
-    group = GroupCommit(
-        lambda apply, committed: (apply([]), store.run(apply, committed))[1]  # type: ignore[func-returns-value]
-    )
+
+    def run_twice(apply: Callable[[Any], None], committed: Callable[[], None]) -> None:
+        apply([])
+        store.run(apply, committed)
+
+    group = GroupCommit(run_twice)
     request = Write("x")
 
     group.submit(request)

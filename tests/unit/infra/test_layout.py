@@ -14,9 +14,7 @@ from tachograph.infra import layout
 def test_a_header_is_these_72_bytes() -> None:
     header = layout.pack_header(1, 2, 0, 0x01020304, b"S" * 16, 5, -1, b"p" * 32)
 
-    expected = (
-        "01" "02" "0000" "01020304" + "53" * 16 + "0000000000000005" + "ff" * 8 + "70" * 32
-    )  # fmt: skip
+    expected = "0102000001020304" + "53" * 16 + "0000000000000005" + "ff" * 8 + "70" * 32
     assert header.hex() == expected
     assert layout.BODY == len(header) == 72
     assert layout.unpack_header(header + b"body") == (

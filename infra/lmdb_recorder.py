@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from time import time_ns
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from eventsourcing.persistence import (
     AggregateRecorder,
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
 
 EVENTS = "events"
 T = TypeVar("T", bound="LMDBRecorder")
-V = TypeVar("V", bound="LMDBTrackingRecorder")
 
 
 class LMDBRecorder(Recorder):
@@ -290,15 +289,9 @@ class LMDBFactory(InfrastructureFactory[LMDBTrackingRecorder]):
         kind = self._class(self.APPLICATION_RECORDER_TOPIC, self.application_recorder_class)
         return self._created(kind(self.datastore))
 
-    @overload
-    def tracking_recorder(self, tracking_recorder_class: None = None) -> LMDBTrackingRecorder: ...
-
-    @overload
-    def tracking_recorder(self, tracking_recorder_class: type[V]) -> V: ...
-
     def tracking_recorder(
-        self, tracking_recorder_class: type[V] | None = None
-    ) -> V | LMDBTrackingRecorder:
+        self, tracking_recorder_class: type[LMDBTrackingRecorder] | None = None
+    ) -> LMDBTrackingRecorder:
         """Make a recorder of a given class, or of TRACKING_RECORDER_TOPIC."""
         kind = tracking_recorder_class or self._class(
             self.TRACKING_RECORDER_TOPIC, self.tracking_recorder_class

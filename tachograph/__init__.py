@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from tachograph.api import record as record
     from tachograph.contexts import current as current
     from tachograph.domain import errors as errors
+    from tachograph.recording import Recording as Recording
     from tachograph.steps import step as step
 
-__all__ = ["current", "errors", "record", "step"]
+__all__ = ["Recording", "current", "errors", "record", "step"]
 
 _HOMES = {
+    "Recording": "tachograph.recording",
     "record": "tachograph.api",
     "current": "tachograph.contexts",
     "step": "tachograph.steps",

@@ -201,7 +201,9 @@ class EventCounters(LMDBTrackingRecorder, projection_suites.EventCountersView):
 
 class TestEventCountersView(WithFolder, projection_suites.EventCountersViewTestCase):
     def construct_event_counters_view(self) -> EventCounters:
-        return LMDBFactory({"LMDB_PATH": self.folder}).tracking_recorder(EventCounters)
+        view = LMDBFactory({"LMDB_PATH": self.folder}).tracking_recorder(EventCounters)
+        assert isinstance(view, EventCounters)
+        return view
 
 
 class TestEventCountersProjection(

@@ -37,7 +37,7 @@ from tachograph.infra.lmdb_recorder import (
 from tachograph.infra.lmdb_subscription import LMDBSubscription
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 MODULE = "tachograph.infra.lmdb_recorder"
@@ -80,6 +80,12 @@ class Balances(LMDBTrackingRecorder):
     def all(self, prefix: bytes = b"") -> dict[bytes, int]:
         with self.reading() as view:
             return {key: int(value) for key, value in view.items(prefix)}
+
+
+def balances_of(factory: LMDBFactory, kind: type[Balances] = Balances) -> Balances:
+    recorder = factory.tracking_recorder(kind)
+    assert isinstance(recorder, Balances)
+    return recorder
 
 
 class Nameless(LMDBTrackingRecorder):
@@ -167,7 +173,7 @@ class TestFactory:
         with pytest.raises(OperationalError):
             recorder.insert_tracking(Tracking("up", 1))
         with pytest.raises(OperationalError):
-            factory.tracking_recorder(Balances).add(b"a", 1, Tracking("up", 1))
+            balances_of(factory).add(b"a", 1, Tracking("up", 1))
         assert (recorder.select_events("a"), recorder.max_notification_id()) == ([], None)
         assert (recorder.select_notifications(1, 9), recorder.max_tracking_id("up")) == ([], None)
         factory.close()
@@ -229,10 +235,10 @@ class TestErrors:
 
     def test_use_after_close(self, factory: LMDBFactory, env: dict[str, str]) -> None:
         recorder = factory.process_recorder()
-        balances = factory.tracking_recorder(Balances)
+        balances = balances_of(factory)
         other = LMDBFactory(env)  # keeps the folder open
         factory.close()
-        uses = [
+        uses: list[Callable[[], object]] = [
             lambda: recorder.insert_events([event(1)]),
             lambda: recorder.select_events("a"),
             lambda: recorder.select_notifications(1, 1),
@@ -430,7 +436,7 @@ while (version := hear()):
 
 class TestViews:
     def test_data_and_tracking_are_written_together(self, factory: LMDBFactory) -> None:
-        balances = factory.tracking_recorder(Balances)
+        balances = balances_of(factory)
 
         balances.add(b"a", 5, Tracking("bank", 1))
         balances.add(b"b", 7, Tracking("bank", 2))
@@ -440,7 +446,7 @@ class TestViews:
         assert balances.max_tracking_id("bank") == 3
 
     def test_what_was_processed_is_not_processed_again(self, factory: LMDBFactory) -> None:
-        balances = factory.tracking_recorder(Balances)
+        balances = balances_of(factory)
         balances.add(b"a", 5, Tracking("bank", 2))
 
         for again in (1, 2):
@@ -450,7 +456,7 @@ class TestViews:
         assert balances.all() == {b"a": 5}
 
     def test_a_block_that_raises_writes_nothing(self, factory: LMDBFactory) -> None:
-        balances = factory.tracking_recorder(Balances)
+        balances = balances_of(factory)
 
         with pytest.raises(ZeroDivisionError), balances.transaction(Tracking("bank", 1)) as view:
             view.put(b"a", b"1")
@@ -459,7 +465,7 @@ class TestViews:
         assert (balances.all(), balances.max_tracking_id("bank")) == ({}, None)
 
     def test_data_can_be_changed_without_tracking(self, factory: LMDBFactory) -> None:
-        balances = factory.tracking_recorder(Balances)
+        balances = balances_of(factory)
         with balances.transaction() as view:
             view.put(b"a/1", b"1")
             view.put(b"a/2", b"2")
@@ -473,7 +479,7 @@ class TestViews:
 
     @pytest.mark.parametrize("key", [b"", b"x" * 512])
     def test_keys_have_a_limit(self, factory: LMDBFactory, key: bytes) -> None:
-        balances = factory.tracking_recorder(Balances)
+        balances = balances_of(factory)
 
         with pytest.raises(DataError, match="1 to 511"), balances.transaction() as view:
             view.put(key, b"1")
@@ -491,7 +497,7 @@ class TestViews:
         class Others(Balances):
             view_name = "others"
 
-        balances, others = factory.tracking_recorder(Balances), factory.tracking_recorder(Others)
+        balances, others = balances_of(factory), balances_of(factory, Others)
         balances.add(b"a", 1, Tracking("bank", 1))
 
         assert others.all() == {}

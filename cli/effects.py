@@ -23,7 +23,6 @@ def perform(session: Session, params: Params, out: Output) -> int:
         partial(run_child, params.argv, os.environ),
         idempotent=params.idempotent,
         description=params.describe,
-        retry_reason=params.reason,
     )
     if result.repeated:
         out.raw(result.output)

@@ -55,6 +55,8 @@ OF_ERRORS = {
     "FencedError": FENCED,
     "RunOwnedError": FENCED,
     "EffectInDoubtError": NEEDS_PERSON,
+    "GateFailedError": GATE_FAILED,
+    "VersionGapError": CORRUPT,
     "StoreBusyError": TRY_LATER,
     "StoreFullError": TRY_LATER,
     "VersionConflictError": TRY_LATER,

@@ -8,6 +8,7 @@ from tachograph.cli.options import Argument, Option, Params, Spec, UsageError, f
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tachograph.cli.output import Output
+    from tachograph.session import Session
 
 SPEC = Spec(
     "Do a side effect at most once.",
@@ -23,7 +24,7 @@ SPEC = Spec(
     Option("--describe", "What it does, for people.", metavar="TEXT"),
     flag("--intend", "Only record that it is about to happen."),
     flag("--done", "Only record that it happened."),
-    flag("--retry", "Do it again although it may have happened; needs --reason."),
+    flag("--retry", "It may be done again although it may have happened; needs --reason."),
     Option("--result", "What came of it, with --done, as JSON or @file.", metavar="JSON"),
     Option("--reason", "Why you say so.", metavar="TEXT"),
     RUN,
@@ -40,22 +41,27 @@ the effect may have happened: ends with 8, and a person decides with --done or -
 def run(params: Params, out: Output) -> int | None:
     """Do, or only record."""
     _check(params)
+    if params.retry:
+        _session_of_anybody(params, out).allow_effect_retry(params.key, params.reason)
     if params.argv:
         from tachograph.cli.effects import perform
 
         return perform(attempt(params, out), params, out)
     if params.done:
         _record_done(params, out)
-    else:
+    elif params.intend:
         attempt(params, out).intend_effect(
-            params.key,
-            idempotent=params.idempotent,
-            description=params.describe,
-            retry_reason=params.reason,
+            params.key, idempotent=params.idempotent, description=params.describe
         )
     if out.json:
-        out.document({"key": params.key, "status": "done" if params.done else "intended"})
+        status = "done" if params.done else "intended" if params.intend else "retryAllowed"
+        out.document({"key": params.key, "status": status})
     return None
+
+
+def _session_of_anybody(params: Params, out: Output) -> Session:
+    """Return a session for a person, who may settle an effect from outside any attempt."""
+    return open_store(out).session(run_id(params), params.epoch or 0)
 
 
 def _record_done(params: Params, out: Output) -> None:
@@ -64,10 +70,8 @@ def _record_done(params: Params, out: Output) -> None:
         from tachograph.cli.values import read_json
 
         result = read_json(params.result, "--result")
-    if params.reason is None:
-        session = attempt(params, out)
-    else:  # a person may say so from outside any attempt
-        session = open_store(out).session(run_id(params), params.epoch or 0)
+    by_job = params.reason is None
+    session = attempt(params, out) if by_job else _session_of_anybody(params, out)
     session.complete_effect(params.key, result, reason=params.reason)
 
 

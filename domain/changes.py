@@ -13,6 +13,9 @@ ADDED = "added"
 REMOVED = "removed"
 CHANGED = "changed"
 
+_EQUAL = (bool, int, str, bytes)
+"""Types whose equal values are the same in every way."""
+
 
 class Change(_Fields):
     """One place that differs.
@@ -76,7 +79,10 @@ def same(old: Any, new: Any) -> bool:
         return old.keys() == new.keys() and all(same(old[key], new[key]) for key in old)
     if isinstance(old, list | tuple):
         return len(old) == len(new) and all(map(same, old, new))
-    return bool(old == new) or (old != old and new != new)
+    if isinstance(old, set | frozenset):
+        return sorted(map(repr, old)) == sorted(map(repr, new))
+    # Equality overlooks the sign of zero and the fold of a time, and fails for some decimals.
+    return bool(old == new) if isinstance(old, _EQUAL) else repr(old) == repr(new)
 
 
 def path_of(path: str, key: Any) -> str:

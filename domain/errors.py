@@ -144,6 +144,15 @@ class StoreClosedError(StoreError):
     template = "The store at {0} was closed. Open it again."
 
 
+class VersionGapError(StoreError):
+    """An event of a stream is missing, or a snapshot is of another version than it says."""
+
+    template = (
+        "Run {0} goes on at version {1} after version {2}: something between is missing. "
+        "Run `tacho store verify` to see what, and restore from a backup."
+    )
+
+
 class UnstorableValueError(TachographError, TypeError):
     """A value has no exact stored form. Nothing was written."""
 
@@ -392,8 +401,17 @@ class EffectInDoubtError(RefusalError):
 
     template = (
         "Effect {1!r} of run {0} was begun in attempt {2} and has no result: it may have "
-        "happened. Look, then say so: `tacho run effect {0} {1!r} --done --reason …` "
-        "or `--retry --reason …`."
+        "happened. Look, then say so: `tacho run effect {1!r} --run {0} --done --reason …`, "
+        "or `--retry --reason …` to let it be done again."
+    )
+
+
+class GateFailedError(RefusalError):
+    """The gate judged that the run failed; naming a good outcome does not change that."""
+
+    template = (
+        "Run {0} cannot finish as {3}: the gate judged {1} ({2}). Finish it without an outcome, "
+        "or judge again with what the gate did not know, such as a declared reason."
     )
 
 

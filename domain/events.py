@@ -201,6 +201,14 @@ class EffectDone(Event):
     """Why a person decided so; None when the job itself reports it."""
 
 
+class EffectRetryAllowed(Event):
+    """A person looked, and decided that an effect in doubt may be done again."""
+
+    TOPIC: ClassVar[str] = "run.effect-retry-allowed"
+    key: str
+    reason: str
+
+
 class ApprovalRequested(Event):
     """A person has to agree before the run goes on."""
 

@@ -221,27 +221,24 @@ class Run(RunState):
         *,
         idempotent: bool = False,
         description: str | None = None,
-        retry_reason: str | None = None,
     ) -> None:
         """Record that a side effect is about to happen.
 
         Raises EffectDoneError when it has happened, and EffectInDoubtError when it may have,
-        unless the job declares it idempotent or a person gives a reason to retry.
+        unless the job declares it idempotent or a person has allowed to do it again.
         """
         self._owned(cause)
         checks.text("effect", key)
-        if retry_reason is not None:
-            checks.text("reason", retry_reason)
         effect = self.effects.get(key)
         if effect is not None and effect["status"] == "done":
             raise errors.EffectDoneError(self.id, key)
-        if effect is not None and not idempotent and retry_reason is None:
+        if effect is not None and effect["status"] == "intended" and not idempotent:
             raise errors.EffectInDoubtError(self.id, key, effect["epoch"])
         self._record(
             events.EffectIntended,
             cause,
             key=key,
-            description=retry_reason or description,
+            description=description,
             idempotent=idempotent,
         )
 
@@ -257,12 +254,15 @@ class Run(RunState):
         else:
             self._not_fenced(cause)
             checks.text("reason", reason)
-        effect = self.effects.get(key)
-        if effect is None:
-            raise errors.EffectUnknownError(self.id, key)
-        if effect["status"] == "done":
-            raise errors.EffectDoneError(self.id, key)
+        self._unsettled_effect(key)
         self._record(events.EffectDone, cause, key=key, result=result, reason=reason)
+
+    def allow_effect_retry(self, cause: Cause, key: str, reason: str) -> None:
+        """Record a person's word that an effect in doubt may be done again (G10)."""
+        self._not_fenced(cause)
+        checks.text("reason", reason)
+        self._unsettled_effect(key)
+        self._record(events.EffectRetryAllowed, cause, key=key, reason=reason)
 
     # What happens on the way.
 
@@ -345,7 +345,7 @@ class Run(RunState):
         """Return what the finished batches say; no counts where they say nothing.
 
         The last phase that counted speaks for the run, unless nothing came out of an earlier
-        one: what follows that cannot make it good.
+        one: what follows that cannot make it good. A phase that failed is a fault.
         """
         counted = [
             phase
@@ -354,7 +354,10 @@ class Run(RunState):
         ]
         fruitless = [phase for phase in counted if phase.inputs and phase.parsed == 0]
         spoken = fruitless[:1] or counted[-1:]
-        return Facts(inputs=spoken[0].inputs, outputs=spoken[0].parsed) if spoken else Facts()
+        faults = sum(phase.status == "failed" for phase in self.phases.values())
+        if not spoken:
+            return Facts(faults=faults)
+        return Facts(inputs=spoken[0].inputs, outputs=spoken[0].parsed, faults=faults)
 
     def finish(
         self,
@@ -368,7 +371,8 @@ class Run(RunState):
 
         Without a `result` the gate's verdict counts; where nothing was judged, the gate judges
         what the batches counted. An outcome that is terminal is refused while a phase runs
-        (PhasesOpenError) or a planned batch is missing (BatchesOpenError).
+        (PhasesOpenError), a planned batch is missing (BatchesOpenError), an effect is in doubt
+        (EffectInDoubtError), or the gate judged that the run failed (GateFailedError).
         """
         self._owned(cause)
         facts = self.counted_facts()
@@ -381,6 +385,8 @@ class Run(RunState):
         checks.one_of("outcome", result, outcome.OUTCOMES)
         if outcome.is_terminal(result, reason_code):
             self._nothing_open(result)
+            self._nothing_in_doubt()
+            self._earned(result)
         # Only now: a refusal above must not leave a verdict behind.
         if judged is not None:
             self._record_verdict(cause, facts, judged, "default")
@@ -439,6 +445,27 @@ class Run(RunState):
         if missing:
             some = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
             raise errors.BatchesOpenError(self.id, phase.name, len(missing), some)
+
+    def _unsettled_effect(self, key: str) -> None:
+        effect = self.effects.get(key)
+        if effect is None:
+            raise errors.EffectUnknownError(self.id, key)
+        if effect["status"] == "done":
+            raise errors.EffectDoneError(self.id, key)
+
+    def _earned(self, result: str) -> None:
+        """G12: a verdict that the gate failed is not talked away by naming another outcome."""
+        if self.verdict is not None and outcome.traits(self.verdict["outcome"]).fails_step:
+            raise errors.GateFailedError(
+                self.id, self.verdict["outcome"], self.verdict["reason"], result
+            )
+
+    def _nothing_in_doubt(self) -> None:
+        """G10: a finished run is never touched again, so nothing in doubt may be left in it."""
+        for key in self.effects_in_doubt:
+            effect = self.effects[key]
+            if not effect["idempotent"]:
+                raise errors.EffectInDoubtError(self.id, key, effect["epoch"])
 
     def _nothing_open(self, result: str) -> None:
         running = [phase for phase in self.phases.values() if phase.status == "running"]

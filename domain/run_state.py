@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tachograph.domain.errors import VersionGapError
 from tachograph.domain.index_set import IndexSet
 from tachograph.domain.outcome import is_terminal
 
@@ -107,7 +108,7 @@ class RunState:
         self.steps: dict[str, int] = {}
         """Version of the event that holds each finished step's result."""
         self.effects: dict[str, Fields] = {}
-        """By key: status (`intended` or `done`), idempotent, version, epoch."""
+        """By key: status (`intended`, `retry_allowed` or `done`), idempotent, version, epoch."""
         self.artifacts: dict[str, Fields] = {}
         self.progress: Fields | None = None
         self.retries = 0
@@ -141,6 +142,8 @@ class RunState:
 
         Raises KeyError for an unknown topic.
         """
+        if fields["originator_version"] != self.version + 1:
+            raise VersionGapError(self.id, fields["originator_version"], self.version)
         _HANDLERS[topic](self, fields)
         self.version = fields["originator_version"]
         self.updated_us = fields["time_us"]
@@ -287,6 +290,12 @@ def _effect_done(run: RunState, fields: Fields) -> None:
     effect["version"] = fields["originator_version"]
 
 
+def _effect_retry_allowed(run: RunState, fields: Fields) -> None:
+    effect = run.effects[fields["key"]]
+    effect["status"] = "retry_allowed"
+    effect["version"] = fields["originator_version"]
+
+
 def _approval_requested(run: RunState, fields: Fields) -> None:
     run.approvals[fields["approval"]] = {
         "status": "requested",
@@ -371,6 +380,7 @@ _HANDLERS: dict[str, Callable[[RunState, Fields], None]] = {
     "run.artifact-recorded": _artifact_recorded,
     "run.effect-intended": _effect_intended,
     "run.effect-done": _effect_done,
+    "run.effect-retry-allowed": _effect_retry_allowed,
     "run.approval-requested": _approval_requested,
     "run.approval-granted": _approval_granted,
     "run.approval-rejected": _approval_rejected,

@@ -1,6 +1,4 @@
 """Tell which file system a folder is on, to keep LMDB off networks. Never mounts or writes."""
-# pathlib costs a short command 10 ms.
-# ruff: noqa: PTH123
 
 from __future__ import annotations
 

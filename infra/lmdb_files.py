@@ -1,6 +1,4 @@
 """The files of an LMDB environment: made whole, opened, checked. Never repairs or deletes data."""
-# pathlib costs a short command 10 ms.
-# ruff: noqa: PTH103, PTH104, PTH106, PTH107, PTH110, PTH112, PTH116, PTH118, PTH120
 
 from __future__ import annotations
 

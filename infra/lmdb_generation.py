@@ -1,6 +1,5 @@
 """One generation of the views: an LMDB environment and the tables in it. Knows no other one."""
 # pathlib costs 10 ms at the start of a command.
-# ruff: noqa: PTH118
 
 from __future__ import annotations
 

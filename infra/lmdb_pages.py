@@ -4,8 +4,6 @@ A file cut short kills a process that maps it (SIGBUS). The size alone does not 
 counts pages that it allocated and freed in one commit and never wrote, so a healthy file may
 be shorter than its page count says. What is beyond the end must then all be in the free list.
 """
-# pathlib costs a short command 10 ms.
-# ruff: noqa: PTH116, PTH123
 
 from __future__ import annotations
 

@@ -75,23 +75,28 @@ def window(
     numbers = {tables.find_number(txn, topic) for topic in topics}
     cursor = txn.cursor(db=tables[tables.records])
     if reverse:
-        found, end = seek_last(cursor, pack_position(last)), after + 1
+        end = after + 1
+        found = seek_last(cursor, pack_position(last))
         values = cursor.iterprev(keys=False, values=True)
     else:
-        found, end = cursor.set_range(pack_position(after + 1)), last
+        end = last
+        found = cursor.set_range(pack_position(after + 1))
         values = cursor.iternext(keys=False, values=True)
-    size = min(WINDOW, last - after) if found else 0
+    here = _position(cursor) if found else 0
+    size = min(WINDOW, here - after if reverse else last - here + 1) if found else 0
     pairs: list[Pair] = []
     looked = 0
-    for looked, value in enumerate(islice(values, size), 1):  # noqa: B007
+    for value in islice(values, max(size, 0)):
+        looked += 1
         if U32.unpack_from(value, TYPE)[0] in numbers:
             pairs.append((bytes(cursor.key()), bytes(value)))
             if len(pairs) == limit:
-                break
-    else:
-        if looked < size or not found:
-            return pairs, end
-    return pairs, int(U64.unpack(cursor.key())[0])
+                return pairs, _position(cursor)
+    return pairs, _position(cursor) if looked == WINDOW else end
+
+
+def _position(cursor: lmdb.Cursor) -> int:
+    return int(U64.unpack(cursor.key())[0])
 
 
 def build(txn: lmdb.Transaction, tables: Tables, pairs: list[Pair]) -> list[Record]:

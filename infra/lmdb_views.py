@@ -5,7 +5,6 @@ names it. A rebuild makes another generation beside it and then swaps the name. 
 have the old one open go on with it and see the swap at their next use; its files are removed.
 """
 # pathlib costs 10 ms at the start of a command.
-# ruff: noqa: PTH103, PTH104, PTH105, PTH106, PTH108, PTH118, PTH123, PTH208
 
 from __future__ import annotations
 

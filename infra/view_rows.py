@@ -13,12 +13,12 @@ from tachograph.domain.errors import MalformedValueError, StoreCorruptError
 from tachograph.domain.records import GENESIS_DIGEST
 from tachograph.infra.layout import U64, decode_text, encode_text, name_key
 from tachograph.projections import run_cards, run_summaries
-from tachograph.projections.run_cards import card, is_open
+from tachograph.projections.run_cards import is_open
 from tachograph.projections.views import VERSIONS, Mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any, Protocol
 
     from tachograph.infra.codec import Codec
@@ -82,7 +82,7 @@ _MOST_NAMES = 10_000
 class Rows:
     """The content of all views within one transaction. Satisfies ViewReader and ViewWriter."""
 
-    __slots__ = ("_codec", "_packer", "_place", "_tables", "_touched")
+    __slots__ = ("_codec", "_keys", "_packer", "_place", "_tables", "_touched")
 
     def __init__(self, tables: Tables, codec: Codec, place: str) -> None:
         self._tables = tables
@@ -90,6 +90,8 @@ class Rows:
         self._place = place
         """Names the views in errors."""
         self._packer: Any = None
+        self._keys: dict[str, bytes] = {}
+        """Digest of each id that was asked for."""
         self._touched: dict[str, int] = {}
         """Stored position of the last event, of each run that was loaded."""
 
@@ -130,7 +132,7 @@ class Rows:
 
     def summary(self, run_id: str) -> dict[str, Any] | None:
         """Return the summary of a run, or None. The caller may change what it gets."""
-        named = self._tables.get(NAMES, _name_key(run_id))
+        named = self._tables.get(NAMES, self._name_key(run_id))
         if named is None:
             self._touched[run_id] = 0
             return None
@@ -148,13 +150,12 @@ class Rows:
         if before:
             self._tables.delete(TOUCHED, U64.pack(before))
         else:
-            self._tables.put(NAMES, _name_key(run_id), created + encode_text(run_id))
+            self._tables.put(NAMES, self._name_key(run_id), created + encode_text(run_id))
         touch = _TOUCH.pack(summary["created_position"], summary["latest_us"])
         self._tables.put(TOUCHED, U64.pack(now), touch)
         self._touched[run_id] = now
         self._put(SUMMARIES, created, [summary[name] for name in run_summaries.FIELDS])
-        cut = card(summary)
-        self._put(CARDS, created, [cut[name] for name in run_cards.FIELDS])
+        self._put(CARDS, created, run_cards.values(summary))
         if is_open(summary):
             self._tables.put(OPEN, created, b"")
         else:
@@ -210,21 +211,22 @@ class Rows:
 
     def timeline_state(self, run_id: str) -> dict[str, Any] | None:
         """Return what the projection keeps of a run between two events, or None."""
-        state: dict[str, Any] | None = self._get(TIMELINES, name_key(run_id))
+        state: dict[str, Any] | None = self._get(TIMELINES, self._key(run_id))
         return state
-
-    def put_timeline_state(self, run_id: str, state: dict[str, Any]) -> None:
-        """Keep what the projection needs at the next event."""
-        self._put(TIMELINES, name_key(run_id), state)
 
     def timeline_entry(self, created_position: int, version: int) -> dict[str, Any]:
         """Return one entry. The caller may change what it gets."""
         found: dict[str, Any] = self._need(ENTRIES, _ENTRY.pack(created_position, version))
         return found
 
-    def put_timeline_entry(self, created_position: int, entry: dict[str, Any]) -> None:
-        """Keep one entry."""
-        self._put(ENTRIES, _ENTRY.pack(created_position, entry["version"]), entry)
+    def put_timeline(
+        self, run_id: str, state: dict[str, Any], entries: Mapping[int, dict[str, Any]]
+    ) -> None:
+        """Keep the state of a run's timeline, and the entries (by version) that changed."""
+        self._put(TIMELINES, self._key(run_id), state)
+        created = state["created_position"]
+        for version, entry in entries.items():
+            self._put(ENTRIES, _ENTRY.pack(created, version), entry)
 
     # All of it.
 
@@ -233,6 +235,15 @@ class Rows:
         for table in sorted(TABLES):
             for key, value in self._tables.scan(table):
                 yield table.decode(), key, value
+
+    def _key(self, run_id: str) -> bytes:
+        key = self._keys.get(run_id)
+        if key is None:
+            key = self._keys[run_id] = name_key(run_id)
+        return key
+
+    def _name_key(self, run_id: str) -> bytes:
+        return encode_text(run_id)[:LONGEST_PREFIX] + self._key(run_id)
 
     def _named(self, names: tuple[str, ...], values: Any) -> dict[str, Any]:
         try:
@@ -276,11 +287,6 @@ class Rows:
         except MalformedValueError as error:
             reason = f"a row of its views cannot be read: {error}"
             raise StoreCorruptError(self._place, reason) from error
-
-
-def _name_key(run_id: str) -> bytes:
-    text = encode_text(run_id)
-    return text[:LONGEST_PREFIX] + name_key(run_id)
 
 
 def _after(prefix: bytes) -> bytes | None:

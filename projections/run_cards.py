@@ -75,10 +75,13 @@ FIELDS = (*_COPIED, "progress", "attention", "approval")
 
 def card(run: Summary) -> Card:
     """Return the card of a summary: what a list shows, filters by, or needs to judge liveness."""
-    cut = {name: run[name] for name in _COPIED}
-    cut["progress"] = progress(run)
-    cut["attention"] = bool(run["attention"])
-    cut["approval"] = next(iter(run["approvals"]), None)
+    return dict(zip(FIELDS, values(run), strict=True))
+
+
+def values(run: Summary) -> list[Any]:
+    """Return the values of the card of a summary, in the order of FIELDS."""
+    cut = [run[name] for name in _COPIED]
+    cut += progress(run), bool(run["attention"]), next(iter(run["approvals"]), None)
     return cut
 
 

@@ -48,6 +48,52 @@ MOST_OPEN = 100
 """Effects, approvals and reasons for attention that are open at the same time."""
 
 
+_NEW: Summary = {
+    "id": "",
+    "command": "",
+    "title": None,
+    "parent": None,
+    "fingerprint": "",
+    "inputs": None,
+    "inputs_digest": "",
+    "model_policy": None,
+    "created_us": 0,
+    "created_position": 0,
+    "created_latest_us": 0,
+    "updated_us": 0,
+    "updated_position": 0,
+    "latest_us": 0,
+    "version": 0,
+    "epoch": 0,
+    "owner": None,
+    "active_us": 0,
+    "attempt_open": False,
+    "attempts": [],
+    "phases": {},
+    "phases_omitted": 0,
+    "checkpoint": None,
+    "offset": None,
+    "progress": None,
+    "verdict": None,
+    "revision": None,
+    "outcome": None,
+    "reason_code": None,
+    "reason": None,
+    "ended": None,
+    "finished_us": None,
+    "blocked": None,
+    "attention": {},
+    "approvals": {},
+    "effects": {},
+    "artifacts": {},
+    "archived": None,
+    "counters": {},
+}
+FIELDS = tuple(_NEW)
+"""Every field of a summary, in order: part of its stored form."""
+_CONTAINERS = tuple(name for name, value in _NEW.items() if isinstance(value, list | dict))
+
+
 class RunSummaries:
     """Folds events into run summaries."""
 
@@ -80,51 +126,11 @@ class RunSummaries:
 
 def new_summary(run_id: str) -> Summary:
     """Return the summary of a run of which nothing is known yet."""
-    return {
-        "id": run_id,
-        "command": "",
-        "title": None,
-        "parent": None,
-        "fingerprint": "",
-        "inputs": None,
-        "inputs_digest": "",
-        "model_policy": None,
-        "created_us": 0,
-        "created_position": 0,
-        "created_latest_us": 0,
-        "updated_us": 0,
-        "updated_position": 0,
-        "latest_us": 0,
-        "version": 0,
-        "epoch": 0,
-        "owner": None,
-        "active_us": 0,
-        "attempt_open": False,
-        "attempts": [],
-        "phases": {},
-        "phases_omitted": 0,
-        "checkpoint": None,
-        "offset": None,
-        "progress": None,
-        "verdict": None,
-        "revision": None,
-        "outcome": None,
-        "reason_code": None,
-        "reason": None,
-        "ended": None,
-        "finished_us": None,
-        "blocked": None,
-        "attention": {},
-        "approvals": {},
-        "effects": {},
-        "artifacts": {},
-        "archived": None,
-        "counters": {},
-    }
-
-
-FIELDS = tuple(new_summary(""))
-"""Every field of a summary, in order: part of its stored form."""
+    run = _NEW.copy()
+    run["id"] = run_id
+    for name in _CONTAINERS:
+        run[name] = _NEW[name].copy()
+    return run
 
 
 def apply(run: Summary, topic: str, fields: Fields, position: int) -> None:
@@ -161,11 +167,14 @@ def progress(run: Summary) -> dict[str, Any] | None:
     """
     if run["progress"] is not None:
         return dict(run["progress"])
-    batched = [phase for phase in run["phases"].values() if phase["total"] or phase["batches"]]
-    running = [phase for phase in batched if phase["status"] == "running"]
-    if batched:
-        phase = (running or batched)[-1]
-        return {"completed": phase["batches"], "total": phase["total"], "unit": "batches"}
+    latest = None
+    for phase in run["phases"].values():
+        if (phase["total"] or phase["batches"]) and (
+            phase["status"] == "running" or latest is None or latest["status"] != "running"
+        ):
+            latest = phase
+    if latest is not None:
+        return {"completed": latest["batches"], "total": latest["total"], "unit": "batches"}
     return dict(run["offset"]) if run["offset"] is not None else None
 
 
@@ -330,6 +339,11 @@ def _effect_done(run: Summary, fields: Fields) -> None:
     run["effects"].pop(fields["key"], None)
 
 
+def _effect_retry_allowed(run: Summary, fields: Fields) -> None:
+    """Keep no doubt: a person has decided."""
+    run["effects"].pop(fields["key"], None)
+
+
 def _approval_requested(run: Summary, fields: Fields) -> None:
     run["approvals"][fields["approval"]] = fields["time_us"]
     keep_newest(run["approvals"], MOST_OPEN)
@@ -426,6 +440,7 @@ _HANDLERS: dict[str, Callable[[Summary, Fields], None]] = {
     "run.artifact-recorded": _artifact_recorded,
     "run.effect-intended": _effect_intended,
     "run.effect-done": _effect_done,
+    "run.effect-retry-allowed": _effect_retry_allowed,
     "run.approval-requested": _approval_requested,
     "run.approval-granted": _approval_decided,
     "run.approval-rejected": _approval_decided,

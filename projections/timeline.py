@@ -10,7 +10,7 @@ from tachograph.projections.folding import ERASED, clip, keep_newest, small, unk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any, Protocol
 
     Fields = dict[str, Any]
@@ -26,16 +26,14 @@ if TYPE_CHECKING:
             """Return what the projection keeps of a run between two events, or None."""
             ...
 
-        def put_timeline_state(self, run_id: str, state: dict[str, Any]) -> None:
-            """Keep it."""
-            ...
-
         def timeline_entry(self, created_position: int, version: int) -> Entry:
             """Return one entry. The caller may change what it gets."""
             ...
 
-        def put_timeline_entry(self, created_position: int, entry: Entry) -> None:
-            """Keep one entry, by its own version."""
+        def put_timeline(
+            self, run_id: str, state: dict[str, Any], entries: Mapping[int, Entry]
+        ) -> None:
+            """Keep the state of a run's timeline, and the entries (by version) that changed."""
             ...
 
 
@@ -101,35 +99,32 @@ class _Timeline:
 
     def write(self) -> None:
         """Write what changed to the view."""
-        for entry in self.changed.values():
-            self.view.put_timeline_entry(self.created, entry)
         state = {
             "created_position": self.created,
             "epoch": self.epoch,
             "active_us": self.active_us,
             "open": self.open,
         }
-        self.view.put_timeline_state(self.run_id, state)
+        self.view.put_timeline(self.run_id, state, self.changed)
 
-    def add(self, kind: str, fields: Fields, **details: Any) -> Entry:
-        """Add a point."""
-        version = fields["originator_version"]
-        entry = self.changed[version] = {
-            "kind": kind,
-            "version": version,
-            "position": self.position,
-            "epoch": self.epoch,
-            "time_us": fields["time_us"],
-            **details,
-        }
+    def add(self, kind: str, fields: Fields, entry: Entry) -> Entry:
+        """Add a point, whose details are in `entry`."""
+        version = entry["version"] = fields["originator_version"]
+        entry["kind"] = kind
+        entry["position"] = self.position
+        entry["epoch"] = self.epoch
+        entry["time_us"] = fields["time_us"]
+        self.changed[version] = entry
         return entry
 
-    def begin(self, kind: str, slot: str, fields: Fields, **details: Any) -> Entry:
+    def begin(self, kind: str, slot: str, fields: Fields, entry: Entry) -> Entry:
         """Add a span that has no end yet; `slot` is how its end will find it."""
         self.open.pop(slot, None)  # so that the newest are at the end
         self.open[slot] = fields["originator_version"]
-        keep_newest(self.open, MOST_OPEN)
-        return self.add(kind, fields, ended_us=None, **details)
+        if len(self.open) > MOST_OPEN:
+            keep_newest(self.open, MOST_OPEN)
+        entry["end_us"] = None
+        return self.add(kind, fields, entry)
 
     def find(self, slot: str) -> Entry | None:
         """Return the open span of a slot, to be changed; None when there is none."""
@@ -141,26 +136,29 @@ class _Timeline:
             entry = self.changed[version] = self.view.timeline_entry(self.created, version)
         return entry
 
-    def end(self, slot: str, ended_us: int, **details: Any) -> None:
+    def end(self, slot: str, end_us: int, **details: Any) -> None:
         """End the open span of a slot, if there is one."""
         entry = self.find(slot)
         if entry is not None:
-            entry["ended_us"] = ended_us
+            entry["end_us"] = end_us
             entry.update(details)
             del self.open[slot]
 
-    def merge(self, kind: str, slot: str, fields: Fields, **details: Any) -> None:
-        """Count an event into the open span of a slot."""
-        entry = self.find(slot) or self.begin(kind, slot, fields, count=0, **details)
-        entry["count"] += 1
-        entry["ended_us"] = fields["time_us"]
+    def merge(self, kind: str, slot: str, fields: Fields, entry: Entry) -> None:
+        """Count an event into the open span of a slot, which begins with `entry`."""
+        span = self.find(slot)
+        if span is None:
+            span = self.begin(kind, slot, fields, entry)
+            span["count"] = 0
+        span["count"] += 1
+        span["end_us"] = fields["time_us"]
 
-    def end_attempt(self, ended_us: int, outcome: str, reason_code: str | None = None) -> None:
+    def end_attempt(self, end_us: int, outcome: str, reason_code: str | None = None) -> None:
         """End the attempt, and the spans that cannot outlive it."""
-        self.end("attempt", ended_us, outcome=outcome, reason_code=reason_code)
+        self.end("attempt", end_us, outcome=outcome, reason_code=reason_code)
         for slot in [slot for slot in self.open if slot.startswith(_OF_ATTEMPT)]:
             if slot.startswith("phase:"):
-                self.end(slot, ended_us, status="interrupted")
+                self.end(slot, end_us, status="interrupted")
             else:
                 del self.open[slot]
 
@@ -169,22 +167,20 @@ class _Timeline:
 
 
 def _created(run: _Timeline, fields: Fields) -> None:
-    run.add("created", fields, command=fields["command"], title=clip(fields["title"]))
+    run.add("created", fields, {"command": fields["command"], "title": clip(fields["title"])})
 
 
 def _attempt_started(run: _Timeline, fields: Fields) -> None:
     run.end_attempt(run.active_us, "interrupted")
     run.epoch = fields["epoch"]
     run.active_us = fields["time_us"]
-    run.begin(
-        "attempt",
-        "attempt",
-        fields,
-        owner=small(fields["owner"]),
-        reason=clip(fields["reason"]),
-        outcome=None,
-        reason_code=None,
-    )
+    entry = {
+        "owner": small(fields["owner"]),
+        "reason": clip(fields["reason"]),
+        "outcome": None,
+        "reason_code": None,
+    }
+    run.begin("attempt", "attempt", fields, entry)
 
 
 def _phase_started(run: _Timeline, fields: Fields) -> None:
@@ -192,18 +188,17 @@ def _phase_started(run: _Timeline, fields: Fields) -> None:
 
 
 def _begin_phase(run: _Timeline, fields: Fields) -> Entry:
-    return run.begin(
-        "phase",
-        f"phase:{fields['phase']}",
-        fields,
-        phase=fields["phase"],
-        status="running",
-        summary=None,
-        batches=0,
-        total=None,
-        inputs=0,
-        parsed=0,
-    )
+    phase = fields["phase"]
+    entry = {
+        "phase": phase,
+        "status": "running",
+        "summary": None,
+        "batches": 0,
+        "total": None,
+        "inputs": 0,
+        "parsed": 0,
+    }
+    return run.begin("phase", f"phase:{phase}", fields, entry)
 
 
 def _phase_ended(run: _Timeline, fields: Fields) -> None:
@@ -224,87 +219,84 @@ def _batch_completed(run: _Timeline, fields: Fields) -> None:
 
 
 def _checkpoint_saved(run: _Timeline, fields: Fields) -> None:
-    run.merge("checkpoints", f"checkpoints:{fields['phase']}", fields, phase=fields["phase"])
+    phase = fields["phase"]
+    run.merge("checkpoints", f"checkpoints:{phase}", fields, {"phase": phase})
 
 
 def _step_completed(run: _Timeline, fields: Fields) -> None:
-    run.merge("steps", "steps", fields)
+    run.merge("steps", "steps", fields, {})
 
 
 def _retry_scheduled(run: _Timeline, fields: Fields) -> None:
-    run.add(
-        "retry",
-        fields,
-        retried=fields["kind"],
-        attempt=fields["attempt"],
-        delay_seconds=fields["delay_seconds"],
-        error=clip(fields["error"]),
-        model=fields["model"],
-    )
+    names = ("attempt", "delay_seconds", "model")
+    entry = {name: fields[name] for name in names}
+    entry["retried"] = fields["kind"]
+    entry["error"] = clip(fields["error"])
+    run.add("retry", fields, entry)
 
 
 def _fallback_taken(run: _Timeline, fields: Fields) -> None:
-    run.add(
-        "fallback",
-        fields,
-        source=clip(fields["source"]),
-        target=clip(fields["target"]),
-        reason=clip(fields["reason"]),
-    )
+    names = ("source", "target", "reason")
+    run.add("fallback", fields, {name: clip(fields[name]) for name in names})
 
 
 def _judged(run: _Timeline, fields: Fields) -> None:
     names = ("gate", "outcome", "rule", "reason_code", "policy_version")
-    details = {name: fields[name] for name in names}
-    run.add("gate", fields, reason=clip(fields["reason"]), **details)
+    _add_reasoned(run, "gate", fields, {name: fields[name] for name in names})
 
 
 def _artifact_recorded(run: _Timeline, fields: Fields) -> None:
     names = ("name", "path", "size", "sha256")
-    run.add("artifact", fields, **{name: fields[name] for name in names})
+    run.add("artifact", fields, {name: fields[name] for name in names})
 
 
 def _effect_intended(run: _Timeline, fields: Fields) -> None:
-    run.begin(
-        "effect",
-        f"effect:{fields['key']}",
-        fields,
-        key=fields["key"],
-        description=clip(fields["description"]),
-        idempotent=fields["idempotent"],
-        status="intended",
-        reason=None,
-    )
+    key = fields["key"]
+    entry = {
+        "key": key,
+        "description": clip(fields["description"]),
+        "idempotent": fields["idempotent"],
+        "status": "intended",
+        "reason": None,
+    }
+    run.begin("effect", f"effect:{key}", fields, entry)
 
 
 def _effect_done(run: _Timeline, fields: Fields) -> None:
-    slot = f"effect:{fields['key']}"
-    run.end(slot, fields["time_us"], status="done", reason=clip(fields["reason"]))
+    _decide(run, f"effect:{fields['key']}", fields, "done")
+
+
+def _effect_retry_allowed(run: _Timeline, fields: Fields) -> None:
+    _decide(run, f"effect:{fields['key']}", fields, "retry_allowed")
 
 
 def _approval_requested(run: _Timeline, fields: Fields) -> None:
-    slot = f"approval:{fields['approval']}"
-    details = {"approval": fields["approval"], "subject": small(fields["subject"])}
-    run.begin("approval", slot, fields, status="requested", reason=None, **details)
+    approval = fields["approval"]
+    entry = {
+        "approval": approval,
+        "subject": small(fields["subject"]),
+        "status": "requested",
+        "reason": None,
+    }
+    run.begin("approval", f"approval:{approval}", fields, entry)
 
 
 def _approval_granted(run: _Timeline, fields: Fields) -> None:
-    slot = f"approval:{fields['approval']}"
-    run.end(slot, fields["time_us"], status="granted", reason=clip(fields["reason"]))
+    _decide(run, f"approval:{fields['approval']}", fields, "granted")
 
 
 def _approval_rejected(run: _Timeline, fields: Fields) -> None:
-    slot = f"approval:{fields['approval']}"
-    run.end(slot, fields["time_us"], status="rejected", reason=clip(fields["reason"]))
+    _decide(run, f"approval:{fields['approval']}", fields, "rejected")
 
 
 def _stall_detected(run: _Timeline, fields: Fields) -> None:
-    run.add("stall", fields, evidence=small(fields["evidence"]))
+    run.add("stall", fields, {"evidence": small(fields["evidence"])})
 
 
 def _resume_dispatched(run: _Timeline, fields: Fields) -> None:
-    details = {"adapter": fields["adapter"], "from_version": fields["from_version"]}
-    run.begin("resume", "resume", fields, progressed=None, **details)
+    entry = {name: fields[name] for name in ("adapter", "from_version")}
+    entry["progressed"] = None
+    run.begin("resume", "resume", fields, entry)
 
 
 def _resume_returned(run: _Timeline, fields: Fields) -> None:
@@ -314,8 +306,8 @@ def _resume_returned(run: _Timeline, fields: Fields) -> None:
 def _attention_raised(run: _Timeline, fields: Fields) -> None:
     slot = f"attention:{fields['reason']}"
     if slot not in run.open:
-        details = {"reason": clip(fields["reason"]), "detail": clip(fields["detail"])}
-        run.begin("attention", slot, fields, **details)
+        entry = {name: clip(fields[name]) for name in ("reason", "detail")}
+        run.begin("attention", slot, fields, entry)
 
 
 def _attention_cleared(run: _Timeline, fields: Fields) -> None:
@@ -323,7 +315,7 @@ def _attention_cleared(run: _Timeline, fields: Fields) -> None:
 
 
 def _blocked(run: _Timeline, fields: Fields) -> None:
-    run.add("blocked", fields, reason=clip(fields["reason"]))
+    _add_reasoned(run, "blocked", fields, {})
 
 
 def _finished(run: _Timeline, fields: Fields) -> None:
@@ -340,23 +332,31 @@ def _expired(run: _Timeline, fields: Fields) -> None:
 
 def _end(run: _Timeline, fields: Fields, outcome: str, reason_code: str | None) -> None:
     run.end_attempt(fields["time_us"], outcome, reason_code)
-    details = {"outcome": outcome, "reason_code": reason_code}
-    run.add("end", fields, reason=clip(fields["reason"]), **details)
+    _add_reasoned(run, "end", fields, {"outcome": outcome, "reason_code": reason_code})
 
 
 def _noted(run: _Timeline, fields: Fields) -> None:
-    details = {"level": fields["level"], "source": fields["source"]}
-    run.add("note", fields, text=clip(fields["text"]), **details)
+    entry = {name: fields[name] for name in ("level", "source")}
+    entry["text"] = clip(fields["text"])
+    run.add("note", fields, entry)
 
 
 def _verdict_revised(run: _Timeline, fields: Fields) -> None:
     names = ("outcome", "rule", "reason_code", "policy_version")
-    details = {name: fields[name] for name in names}
-    run.add("revision", fields, reason=clip(fields["reason"]), **details)
+    _add_reasoned(run, "revision", fields, {name: fields[name] for name in names})
 
 
 def _archived(run: _Timeline, fields: Fields) -> None:
-    run.add("archived", fields, location=fields["location"])
+    run.add("archived", fields, {"location": fields["location"]})
+
+
+def _add_reasoned(run: _Timeline, kind: str, fields: Fields, entry: Entry) -> None:
+    entry["reason"] = clip(fields["reason"])
+    run.add(kind, fields, entry)
+
+
+def _decide(run: _Timeline, slot: str, fields: Fields, status: str) -> None:
+    run.end(slot, fields["time_us"], status=status, reason=clip(fields["reason"]))
 
 
 def _nothing(_run: _Timeline, _fields: Fields) -> None:
@@ -379,6 +379,7 @@ _HANDLERS: dict[str, Callable[[_Timeline, Fields], None]] = {
     "run.artifact-recorded": _artifact_recorded,
     "run.effect-intended": _effect_intended,
     "run.effect-done": _effect_done,
+    "run.effect-retry-allowed": _effect_retry_allowed,
     "run.approval-requested": _approval_requested,
     "run.approval-granted": _approval_granted,
     "run.approval-rejected": _approval_rejected,

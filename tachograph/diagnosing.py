@@ -48,7 +48,7 @@ def python(version: tuple[int, ...], packages: Mapping[str, str]) -> Check:
     return Check("python", OK, f"{found}, {listed}")
 
 
-def file_system(folder: str, kind: str, network: bool, allowed: bool) -> Check:
+def file_system(folder: str, kind: str, *, network: bool, allowed: bool) -> Check:
     """Judge what the store's folder is on; LMDB must not be used over a network."""
     found = f"{kind or 'unknown'} at {folder}"
     if not network:

@@ -74,7 +74,7 @@ def _folder(folder: str) -> Iterator[Check]:
     kind = filesystems.type_of(folder)
     network = kind in filesystems.NETWORK_TYPES
     allowed = os.environ.get(filesystems.ALLOW_VARIABLE) == "1"
-    yield diagnosing.file_system(folder, kind, network, allowed)
+    yield diagnosing.file_system(folder, kind, network=network, allowed=allowed)
     writable = store_folder.is_writable(folder)
     advice = None if writable else "Change its permissions: nothing can be recorded in it."
     yield Check("writable", OK if writable else FAIL, "yes" if writable else "no", advice)

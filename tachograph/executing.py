@@ -226,7 +226,6 @@ def perform_effect(
     *,
     idempotent: bool = False,
     description: str | None = None,
-    retry_reason: str | None = None,
 ) -> EffectResult:
     """Run a command as an effect: at most once (G10), its output recorded.
 
@@ -237,9 +236,7 @@ def perform_effect(
     recorded = recorded_effect(session, key)
     if recorded is not None:
         return recorded
-    session.intend_effect(
-        key, idempotent=idempotent, description=description, retry_reason=retry_reason
-    )
+    session.intend_effect(key, idempotent=idempotent, description=description)
     ended = run_child(tail_bytes=EFFECT_OUTPUT_BYTES, capture_stderr=False)
     if ended.exit_code == 0:
         session.complete_effect(key, ending(ended))

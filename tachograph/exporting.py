@@ -32,9 +32,11 @@ if TYPE_CHECKING:
 
         def copied(self, record: Record) -> CopiedRecord:
             """Return a record with what its digest needs."""
+            ...
 
         def trackings(self) -> list[CopiedTracking]:
             """Return how far other logs were processed."""
+            ...
 
         def restore(
             self,
@@ -44,6 +46,7 @@ if TYPE_CHECKING:
             trackings: Iterable[CopiedTracking] = (),
         ) -> None:
             """Append copies after `head` that lead to `end`, all or none. Durable on return."""
+            ...
 
 
 CHUNK = 1000

@@ -31,9 +31,11 @@ if TYPE_CHECKING:
 
         def summary(self, run_id: str) -> Fields | None:
             """Return the stored summary of a run, or None."""
+            ...
 
         def card_at(self, created_position: int) -> Fields:
             """Return the stored card of the run created at a position."""
+            ...
 
 
 CHUNK = 1000

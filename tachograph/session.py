@@ -172,7 +172,6 @@ class Session:
         *,
         idempotent: bool = False,
         description: str | None = None,
-        retry_reason: str | None = None,
     ) -> None:
         """Record that a side effect is about to happen."""
         self.execute(
@@ -181,9 +180,12 @@ class Session:
                 key,
                 idempotent=idempotent,
                 description=description,
-                retry_reason=retry_reason,
             )
         )
+
+    def allow_effect_retry(self, key: str, reason: str) -> None:
+        """Record a person's word that an effect in doubt may be done again."""
+        self.execute(lambda run, why: run.allow_effect_retry(why, key, reason))
 
     def complete_effect(self, key: str, result: Any = None, *, reason: str | None = None) -> None:
         """Record the result of a side effect."""

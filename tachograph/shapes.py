@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 SCHEMA_VERSION = 1
 """Of the shape of a run; raised when a field changes its meaning or is removed."""
 
+_TIMES = {"time_us": "at", "end_us": "endedAt"}
+
 
 def card_shape(run: Fields) -> Fields:
     """Return one row of `run list`."""
@@ -82,6 +84,8 @@ def timeline_shape(entries: list[Fields]) -> list[Fields]:
     """Return the entries of a timeline."""
     return [
         {
+            "kind": entry["kind"],
+            "version": entry["version"],
             **_shape(entry),
             **({"owner": _shape(entry["owner"])} if "owner" in entry else {}),
             "durationSeconds": _duration(entry),
@@ -129,7 +133,7 @@ def _shape(fields: Any) -> Any:
     shaped = {}
     for name, value in fields.items():
         if name.endswith("_us"):
-            shaped[_camel("at" if name == "time_us" else name[:-3] + "_at")] = iso(value)
+            shaped[_TIMES.get(name) or _camel(name[:-3] + "_at")] = iso(value)
         else:
             shaped[_camel(name)] = value
     return shaped
@@ -147,6 +151,6 @@ def _camel(name: str) -> str:
 
 def _duration(entry: Fields) -> float | None:
     """Return the length of a span that has ended, in seconds by the clock of that time."""
-    if entry.get("ended_us") is None:
+    if entry.get("end_us") is None:
         return None
-    return (entry["ended_us"] - entry["time_us"]) / 1_000_000  # type: ignore[no-any-return]
+    return (entry["end_us"] - entry["time_us"]) / 1_000_000  # type: ignore[no-any-return]

@@ -23,45 +23,58 @@ if TYPE_CHECKING:
 
         def iter(self) -> Iterator[BlobRef]:
             """Yield every payload."""
+            ...
 
         def clean(self) -> int:
             """Remove what killed writers left, and return how many files that were."""
+            ...
 
     class Files(Protocol):
         """The files of a store."""
 
         def sizes(self) -> dict[str, int]:
             """Return the bytes of each part of the store."""
+            ...
 
         def data_bytes(self, folder: str | None = None) -> int:
             """Return the size of the log's data file, or of the one in a folder."""
+            ...
 
         def backup_at(self, target: str) -> AbstractContextManager[str]:
             """Give a new folder to fill, which is named `target` at the block's end."""
+            ...
 
         def copy_log(self, target: str) -> None:
             """Copy the log as of one moment while others write, and the small files."""
+            ...
 
         def copy_blob(self, ref: BlobRef, target: str) -> None:
             """Copy the file of a payload."""
+            ...
 
         def alone(self) -> AbstractContextManager[None]:
             """Keep all others from opening the log. Raises StoreBusyError."""
+            ...
 
         def compact_copy(self) -> AbstractContextManager[str]:
             """Give a folder with a copy of the log that has no free pages."""
+            ...
 
         def swap_in(self, folder: str) -> None:
             """Make the copy in a folder the log."""
+            ...
 
         def drop_views(self) -> None:
             """Remove all views."""
+            ...
 
         def remove_leftovers(self) -> None:
             """Remove what killed compactions left."""
+            ...
 
         def remove_blob(self, ref: BlobRef) -> None:
             """Remove a payload."""
+            ...
 
     OpenLog = Callable[[str], AbstractContextManager[VerifiableLog]]
     """Opens the log in a log folder for the length of a block."""

@@ -33,15 +33,18 @@ if TYPE_CHECKING:
             contiguous: bool = False,
         ) -> Iterator[Problem]:
             """Yield everything wrong with the chain, the index and the versions."""
+            ...
 
     class VerifiableBlobs(Blobs, Protocol):
         """Payloads that can be checked."""
 
         def exists(self, ref: BlobRef) -> bool:
             """Say whether a payload is there, by its name and size alone."""
+            ...
 
         def verify(self) -> Iterator[tuple[BlobRef, str]]:
             """Read every payload; yield those that are damaged, and how."""
+            ...
 
 
 CHUNK = 1000

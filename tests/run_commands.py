@@ -55,6 +55,9 @@ OWNED: dict[str, Callable[[Cause], Do]] = {
 """Commands that only the current attempt may give."""
 
 ANYBODY: dict[str, Callable[[Cause], Do]] = {
+    "allow_effect_retry": lambda cause: do(
+        Run.allow_effect_retry, cause, "mail", "the outbox is empty"
+    ),
     "complete_effect, settled by a person": lambda cause: do(
         Run.complete_effect, cause, "mail", reason="it is in the outbox"
     ),

@@ -75,6 +75,14 @@ def make_store(path: Path, runs: int = 2, *, output: Any = LARGE) -> Path:
     return path
 
 
+class Seen(list[tuple[int, int | None]]):
+    """A progress that keeps what it was told."""
+
+    def __call__(self, done: int, total: int | None) -> None:
+        """Keep it."""
+        self.append((done, total))
+
+
 def files(path: Path) -> dict[str, bytes]:
     """Return the content of every file of a store that is no lock and no view."""
     return {

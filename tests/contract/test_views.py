@@ -237,10 +237,8 @@ def test_the_latest_time_is_kept(views: ViewStore) -> None:
 
 def fill_timelines(writer: ViewWriter) -> None:
     for created, run_id in ((1, "a"), (2, "b"), (255, "c"), (256, "d")):
-        writer.put_timeline_state(run_id, {"created_position": created})
-        for version in (1, 2, 300):
-            entry = {"version": version, "run": run_id}
-            writer.put_timeline_entry(created, entry)
+        entries = {version: {"version": version, "run": run_id} for version in (1, 2, 300)}
+        writer.put_timeline(run_id, {"created_position": created}, entries)
 
 
 @pytest.mark.parametrize("run_id", ["a", "b", "c", "d"])

@@ -90,6 +90,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "sha256": "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
     },
     "run.effect-intended": {"key": "mail", "description": "weekly mail", "idempotent": False},
+    "run.effect-retry-allowed": {"key": "mail", "reason": "the outbox is empty"},
     "run.effect-done": {"key": "mail", "result": {"message": 7}, "reason": "it is in the outbox"},
     "run.approval-requested": {
         "approval": "deploy",

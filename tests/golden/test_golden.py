@@ -30,6 +30,7 @@ BEFORE = {
     "run.created": (),
     "run.attempt-started": ("run.created",),
     "run.effect-done": ("run.created", "run.effect-intended"),
+    "run.effect-retry-allowed": ("run.created", "run.effect-intended"),
     "run.approval-granted": ("run.created", "run.approval-requested"),
     "run.approval-rejected": ("run.created", "run.approval-requested"),
 }

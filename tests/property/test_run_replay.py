@@ -134,9 +134,13 @@ class RunMachine(RuleBasedStateMachine):
     def complete_step(self, key: str, result: object) -> None:
         self.ask(Run.complete_step, self.run.epoch, key, result)
 
-    @rule(key=keys, idempotent=st.booleans(), reason=st.none() | texts)
-    def intend_effect(self, key: str, idempotent: bool, reason: str | None) -> None:
-        self.ask(Run.intend_effect, self.run.epoch, key, idempotent=idempotent, retry_reason=reason)
+    @rule(key=keys, idempotent=st.booleans())
+    def intend_effect(self, key: str, idempotent: bool) -> None:
+        self.ask(Run.intend_effect, self.run.epoch, key, idempotent=idempotent)
+
+    @rule(key=keys, reason=texts, epoch=st.integers(0, 2))
+    def allow_effect_retry(self, key: str, reason: str, epoch: int) -> None:
+        self.ask(Run.allow_effect_retry, epoch, key, reason)
 
     @rule(key=keys, result=values, reason=st.none() | texts, epoch=st.integers(0, 2))
     def complete_effect(self, key: str, result: object, reason: str | None, epoch: int) -> None:

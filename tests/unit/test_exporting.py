@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
-from stores import LARGE, files, make_store, opened, record_run
+from stores import LARGE, Seen, files, make_store, opened, record_run
 
 from tachograph import storekeeping
 from tachograph.domain.errors import (
@@ -384,11 +384,11 @@ def test_progress_is_told_in_positions(source: Path, tmp_path: Path, store_path:
         services.log.append(
             [NewRecord("many", version, "other", 0, b"\xc0") for version in range(1, 2001)]
         )
-    seen: list[tuple[int, int | None]] = []
-    export(source, tmp_path / "export.jsonl", progress=lambda *done: seen.append(done))
+    seen = Seen()
+    export(source, tmp_path / "export.jsonl", progress=seen)
     with opened(store_path) as services:
         path = str(tmp_path / "export.jsonl")
-        storekeeping.import_file(services, path, lambda *done: seen.append(done))
+        storekeeping.import_file(services, path, seen)
 
     assert seen[:2] == [(1000, 2018), (2000, 2018)]
     assert len(seen) == 4

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from stores import LARGE, files, make_store, opened, record_run
+from stores import LARGE, Seen, files, make_store, opened, record_run
 
 from tachograph import storekeeping
 from tachograph.domain.errors import (
@@ -182,8 +182,8 @@ def test_a_backup_that_fails_leaves_nothing(
 
 
 def test_progress_of_a_backup_is_told_in_payloads(store: Path, tmp_path: Path) -> None:
-    seen: list[tuple[int, int | None]] = []
-    backup(store, tmp_path / "copy", progress=lambda *done: seen.append(done))
+    seen = Seen()
+    backup(store, tmp_path / "copy", progress=seen)
 
     assert seen == [(1, 1)]
 

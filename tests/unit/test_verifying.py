@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from stores import LARGE, files, make_store, opened, record_run
+from stores import Seen, files, make_store, opened, record_run
 
 from tachograph import storekeeping
 from tachograph.domain.errors import (
@@ -399,8 +399,7 @@ def test_a_log_that_cannot_be_read_on_is_reported(
 
 
 def test_progress_is_told_up_to_the_head(store: Path) -> None:
-    seen: list[tuple[int, int | None]] = []
-    list(storekeeping.verify(str(store), progress=lambda *done: seen.append(done)))
+    seen = Seen()
+    list(storekeeping.verify(str(store), progress=seen))
 
     assert seen == [(18, 18), (18, 18)]
-    assert LARGE

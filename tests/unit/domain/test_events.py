@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tachograph.domain import events, run_state
+from tachograph.domain import errors, events, run_state
 from tachograph.domain.event import Cause, Event
 from tachograph.domain.events import EVENT_TYPES, BatchCompleted, RunCancelled, upcast
 from tachograph.domain.run import Run
@@ -202,6 +202,7 @@ class TestMutate:
 
     def test_a_later_event_moves_the_same_run(self) -> None:
         run = Run()
+        run.version = 1
         fields: dict[str, Any] = {
             "originator_id": "a",
             "originator_version": 2,
@@ -213,8 +214,24 @@ class TestMutate:
         assert event.mutate(run) is run
         assert (run.version, run.blocked) == (2, "no disk")
 
+    @pytest.mark.parametrize("version", [1, 3, 0])
+    def test_an_event_that_does_not_follow_is_refused(self, version: int) -> None:
+        """G3: a gap in a stream, or a snapshot of another version, shows at once."""
+        run = Run()
+        run.version = 1
+        fields: dict[str, Any] = {
+            "originator_id": "a",
+            "originator_version": version,
+            "time_us": 5,
+            "by": [],
+        }
+
+        with pytest.raises(errors.VersionGapError, match="after version 1"):
+            events.RunBlocked(**fields, reason="no disk").mutate(run)
+
     def test_applying_an_event_does_not_record_it(self) -> None:
         run = Run()
+        run.version = 1
         fields: dict[str, Any] = {
             "originator_id": "a",
             "originator_version": 2,

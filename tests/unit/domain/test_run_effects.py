@@ -18,12 +18,14 @@ from tachograph.domain.events import (
     CheckpointSaved,
     EffectDone,
     EffectIntended,
+    EffectRetryAllowed,
     FallbackTaken,
     PhaseStarted,
     ResumeDispatched,
     ResumeReturned,
     RetryScheduled,
     RunArchived,
+    RunFinished,
     StallDetected,
     StepCompleted,
     VerdictRevised,
@@ -162,15 +164,34 @@ class TestEffects:
 
     def test_an_effect_in_doubt_is_repeated_when_a_person_says_so(self) -> None:
         """G10."""
-        running(INTENDED, started(2)).when(
-            Run.intend_effect, attempt(2), "mail", retry_reason="the outbox is empty"
-        ).then(
-            fact(EffectIntended, key="mail", description="the outbox is empty", idempotent=False)
+        allowed = do(Run.allow_effect_retry, PERSON, "mail", "the outbox is empty")
+
+        running(INTENDED, allowed, started(2)).when(Run.intend_effect, attempt(2), "mail").then(
+            fact(EffectIntended, key="mail", idempotent=False)
         )
+
+    def test_a_person_allows_an_effect_to_be_repeated_after_the_attempt_ended(self) -> None:
+        """G10."""
+        running(INTENDED, do(Run.finish, ME, "failed")).when(
+            Run.allow_effect_retry, PERSON, "mail", "the outbox is empty"
+        ).then(fact(EffectRetryAllowed, key="mail", reason="the outbox is empty"))
+
+    def test_an_allowed_repeat_is_in_doubt_again_until_its_result(self) -> None:
+        """G10."""
+        allowed = do(Run.allow_effect_retry, PERSON, "mail", "the outbox is empty")
+
+        running(INTENDED, allowed, INTENDED).when(Run.intend_effect, ME, "mail").then(
+            errors.EffectInDoubtError
+        )
+
+    def test_a_run_does_not_finish_for_good_with_an_effect_in_doubt(self) -> None:
+        """G10."""
+        running(INTENDED).when(Run.finish, ME, "success").then(errors.EffectInDoubtError)
+        running(INTENDED).when(Run.finish, ME, "failed").then(fact(RunFinished, outcome="failed"))
 
     def test_an_empty_reason_decides_nothing(self) -> None:
         """G10."""
-        running(INTENDED).when(Run.intend_effect, ME, "mail", retry_reason=" ").then(
+        running(INTENDED).when(Run.allow_effect_retry, PERSON, "mail", " ").then(
             errors.InvalidValueError, saying="reason is ' '"
         )
         running(INTENDED).when(Run.complete_effect, PERSON, "mail", reason="").then(
@@ -181,7 +202,7 @@ class TestEffects:
     def test_an_effect_that_happened_is_not_repeated(self, idempotent: bool) -> None:
         """G10."""
         running(INTENDED, DONE, started(2)).when(
-            Run.intend_effect, attempt(2), "mail", idempotent=idempotent, retry_reason="again"
+            Run.intend_effect, attempt(2), "mail", idempotent=idempotent
         ).then(errors.EffectDoneError, saying="Its recorded result stands")
 
     def test_an_effect_has_one_result(self) -> None:

@@ -61,12 +61,16 @@ def judged(version: int, result: str, rule: str, code: str, reason: str, **facts
     )
 
 
+SETTLED = (*HISTORY, do(Run.end_phase, ME, "open"), do(Run.complete_effect, ME, "mail"))
+"""A run with nothing open and nothing in doubt: it may end in any way."""
+
+
 class TestFinalIsFinal:
     @pytest.mark.parametrize("ending", ENDINGS)
     @pytest.mark.parametrize("name", MOVING)
     def test_nothing_moves_a_finished_run(self, ending: str, name: str) -> None:
         """G6."""
-        history = (*HISTORY, do(Run.end_phase, ME, "open"), ENDINGS[ending])
+        history = (*SETTLED, ENDINGS[ending])
         given(*history).when_asked(MOVING[name](ME)).then(
             errors.RunFinishedError,
             saying=f"is finished ({ending}); nothing moves it any more. Start the same command",
@@ -76,7 +80,7 @@ class TestFinalIsFinal:
     @pytest.mark.parametrize("epoch", [0, 2])
     def test_nobody_moves_a_finished_run(self, ending: str, epoch: int) -> None:
         """G6: the same answer for a person and for an attempt that never was."""
-        history = (*HISTORY, do(Run.end_phase, ME, "open"), ENDINGS[ending])
+        history = (*SETTLED, ENDINGS[ending])
         for command in MOVING.values():
             given(*history).when_asked(command(attempt(epoch))).then(
                 errors.RunFinishedError, saying="nothing moves it any more"
@@ -366,3 +370,30 @@ class TestCancelExpireBlock:
 
         assert (run.ended, run.outcome, run.reason) == ("cancelled", None, "wrong folder")
         assert not run.attempt_open
+
+
+class TestSuccessIsEarned:
+    @pytest.mark.parametrize("result", ["success", "success_with_review", "empty", "skipped"])
+    def test_a_good_outcome_does_not_talk_a_failed_gate_away(self, result: str) -> None:
+        """G12."""
+        judged = do(Run.judge, ME, Facts(inputs=5, outputs=0))
+
+        given(*SETTLED, judged).when(Run.finish, ME, result).then(
+            errors.GateFailedError, saying="the gate judged failed_semantic_empty"
+        )
+
+    def test_a_reason_that_the_gate_did_not_know_changes_its_verdict(self) -> None:
+        """G12."""
+        judged = do(Run.judge, ME, Facts(inputs=5, outputs=0))
+        declared = do(Run.judge, ME, Facts(inputs=5, outputs=0, declared="all up to date"))
+
+        given(*SETTLED, judged, declared).when(Run.finish, ME, "empty").then(
+            fact(RunFinished, outcome="empty")
+        )
+
+    def test_a_phase_that_failed_is_a_fault(self) -> None:
+        """G12."""
+        failed = do(Run.end_phase, ME, "open", status="failed")
+        history = (*HISTORY, failed, do(Run.complete_effect, ME, "mail"))
+
+        assert given(*history).run.counted_facts().faults == 1

@@ -53,7 +53,7 @@ def kinds(entries: list[dict[str, Any]]) -> list[str]:
 
 def details(entry: dict[str, Any]) -> dict[str, Any]:
     """Return what an entry says beside its place and times."""
-    common = ("kind", "version", "position", "epoch", "time_us", "ended_us")
+    common = ("kind", "version", "position", "epoch", "time_us", "end_us")
     return {name: value for name, value in entry.items() if name not in common}
 
 
@@ -75,7 +75,7 @@ def test_it_begins_with_the_run_and_its_attempt() -> None:
         "outcome": None,
         "reason_code": None,
     }
-    assert (began["epoch"], began["ended_us"]) == (1, None)
+    assert (began["epoch"], began["end_us"]) == (1, None)
 
 
 def test_batches_are_merged_into_their_phase() -> None:
@@ -99,7 +99,7 @@ def test_batches_are_merged_into_their_phase() -> None:
         "inputs": 10,
         "parsed": 9,
     }
-    assert entries[2]["ended_us"] - entries[2]["time_us"] == 3_000_000
+    assert entries[2]["end_us"] - entries[2]["time_us"] == 3_000_000
 
 
 def test_checkpoints_are_merged_by_phase_and_attempt() -> None:
@@ -120,7 +120,7 @@ def test_checkpoints_are_merged_by_phase_and_attempt() -> None:
         (1, "parse", 1),
         (2, None, 1),
     ]
-    assert (merged[0]["time_us"], merged[0]["ended_us"]) == (at(1).time_us, at(3).time_us)
+    assert (merged[0]["time_us"], merged[0]["end_us"]) == (at(1).time_us, at(3).time_us)
 
 
 def test_steps_are_merged() -> None:
@@ -145,8 +145,8 @@ def test_an_attempt_that_was_superseded_was_interrupted_with_its_phases() -> Non
     entries = shown(CREATED, started(1), do(Run.start_phase, at(5), "parse"), started(2))
 
     assert kinds(entries) == ["created", "attempt", "phase", "attempt"]
-    assert (entries[1]["outcome"], entries[1]["ended_us"]) == ("interrupted", at(5).time_us)
-    assert (entries[2]["status"], entries[2]["ended_us"]) == ("interrupted", at(5).time_us)
+    assert (entries[1]["outcome"], entries[1]["end_us"]) == ("interrupted", at(5).time_us)
+    assert (entries[2]["status"], entries[2]["end_us"]) == ("interrupted", at(5).time_us)
 
 
 def test_a_phase_that_is_taken_up_again_is_another_span() -> None:
@@ -168,7 +168,7 @@ def test_a_phase_that_is_taken_up_again_is_another_span() -> None:
 def test_the_end_closes_the_attempt() -> None:
     entries = shown(CREATED, started(1), PHASE, do(Run.finish, at(9), "partial", reason="half"))
 
-    assert (entries[1]["outcome"], entries[1]["ended_us"]) == ("partial", at(9).time_us)
+    assert (entries[1]["outcome"], entries[1]["end_us"]) == ("partial", at(9).time_us)
     assert (entries[2]["kind"], entries[2]["status"]) == ("phase", "interrupted")
     assert details(entries[3]) == {"outcome": "partial", "reason_code": None, "reason": "half"}
 
@@ -226,7 +226,7 @@ def test_an_effect_is_a_span_from_its_intent_to_its_result() -> None:
     )
     mail, post = (entry for entry in entries if entry["kind"] == "effect")
 
-    assert (mail["key"], mail["status"], mail["ended_us"]) == ("mail", "done", at(3).time_us)
+    assert (mail["key"], mail["status"], mail["end_us"]) == ("mail", "done", at(3).time_us)
     assert (post["status"], post["reason"]) == ("done", "it is in the outbox")
 
 
@@ -245,7 +245,7 @@ def test_an_approval_is_a_span_until_it_is_decided() -> None:
         ("b", "rejected", "no"),
         ("c", "requested", None),
     ]
-    assert [entry["ended_us"] for entry in entries] == [NOW_US, NOW_US, None]
+    assert [entry["end_us"] for entry in entries] == [NOW_US, NOW_US, None]
 
 
 def test_stalls_resumes_attention_revisions_and_archives_are_shown() -> None:
@@ -270,8 +270,8 @@ def test_stalls_resumes_attention_revisions_and_archives_are_shown() -> None:
 
     assert kinds(entries) == ["stall", "resume", "attention", "revision", "archived"]
     assert entries[0]["evidence"] == {"minutes": 31}
-    assert (entries[1]["progressed"], entries[1]["ended_us"]) == (True, NOW_US)
-    assert entries[2]["ended_us"] == NOW_US
+    assert (entries[1]["progressed"], entries[1]["end_us"]) == (True, NOW_US)
+    assert entries[2]["end_us"] == NOW_US
     assert (entries[3]["outcome"], entries[4]["location"]) == ("failed", "/archive")
 
 

@@ -1,0 +1,49 @@
+"""A recorded file is what it was, or it is said what it is now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from workbench import Workbench
+
+from tachograph.inspecting import artifacts
+from tachograph.measuring import measure
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def states(*paths: Path) -> dict[str, str]:
+    """Record files as they are now, change some, and return what they are found to be."""
+    session = Workbench().start()
+    for path in paths:
+        size, sha256 = measure(path) if path.is_file() else (1, "ab")
+        session.execute(
+            lambda run, why, path=path, size=size, sha256=sha256: run.record_artifact(
+                why, path.name[:9], path=str(path), size=size, sha256=sha256
+            )
+        )
+    if paths[0].is_file():
+        paths[0].write_text("other")
+    return {each.name: each.state for each in artifacts(session.run)}
+
+
+def test_each_file_has_its_state(tmp_path: Path) -> None:
+    for name in ("changed", "same"):
+        (tmp_path / name).write_text("first")
+
+    assert states(tmp_path / "changed", tmp_path / "same", tmp_path / "gone") == {
+        "changed": "changed",
+        "same": "ok",
+        "gone": "missing",
+    }
+
+
+def test_a_file_below_a_file_is_missing(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    assert states(tmp_path / "file" / "below") == {"below": "missing"}
+
+
+def test_a_path_that_the_system_refuses_is_unreadable(tmp_path: Path) -> None:
+    assert states(tmp_path / ("x" * 5000)) == {"xxxxxxxxx": "unreadable"}

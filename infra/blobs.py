@@ -4,7 +4,6 @@ A payload is written to a temporary file, synced, renamed and its folder synced,
 only then may an event refer to it. So a reader finds a whole payload or none.
 """
 # pathlib costs 10 ms at the start of a command.
-# ruff: noqa: PTH102, PTH105, PTH108, PTH116, PTH118, PTH120, PTH123, PTH208
 
 from __future__ import annotations
 

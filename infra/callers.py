@@ -1,6 +1,5 @@
 """Which process a short command works for: the shell that called it. Signals none of them."""
 # pathlib costs 10 ms at the start of a command.
-# ruff: noqa: PTH116, PTH123
 
 from __future__ import annotations
 

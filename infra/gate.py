@@ -41,7 +41,8 @@ class Gate:
                 self._inside[thread] = left
             else:
                 del self._inside[thread]
-            self._wake()
+            if self._waiting:
+                self._wake()
 
     def is_inside(self) -> bool:
         """Tell whether this thread is inside: then it must not close the gate."""

@@ -101,9 +101,7 @@ class GroupCommit:
 
     def _lead(self, leader: Request) -> None:
         """Commit everything that waits, then wake its threads and the next leader."""
-        self._gather()
-        with self._lock:
-            batch, self._queue = self._queue, []
+        batch = self._gather()
         outcome = _Batch(batch)
         started = monotonic()
         try:
@@ -114,15 +112,16 @@ class GroupCommit:
             self._seconds = monotonic() - started
             self._finish(leader, batch)
 
-    def _gather(self) -> None:
-        """Wait for the threads that the last commit woke, at most half as long as it took.
+    def _gather(self) -> list[Request]:
+        """Take the queue, after waiting for threads that the last commit woke.
 
         Those that do nothing but append are back in microseconds. They then share this commit
-        instead of waiting for it, which makes commits twice as large.
+        instead of waiting for it, which makes commits twice as large. The others are waited for
+        at most half as long as the last commit took.
         """
         with self._lock:
             if len(self._queue) >= self._expected:
-                return
+                return self._take()
             self._wanted = self._expected
         try:
             self._full.acquire(timeout=min(self._seconds / 2, _LONGEST_WAIT))
@@ -131,12 +130,19 @@ class GroupCommit:
                 if not self._wanted:
                     self._full.acquire(blocking=False)  # released just after the time was over
                 self._wanted = 0
+        with self._lock:
+            return self._take()
+
+    def _take(self) -> list[Request]:
+        batch, self._queue = self._queue, []
+        return batch
 
     def _finish(self, leader: Request, batch: list[Request]) -> None:
         """Wake whom the commit served. If the leader was interrupted before it, another leads."""
         leader.leads = False
         with self._lock:
-            self._queue[:0] = [each for each in batch if not each.done and each is not leader]
+            if not leader.done:
+                self._queue[:0] = [each for each in batch if each is not leader]
             self._expected = len(batch) + len(self._queue)
             self._promote()
         for each in batch:

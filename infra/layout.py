@@ -40,6 +40,10 @@ STREAM_VERSION = Struct(">16sQ")
 """Key of the stream index and of snapshots: stream key, version."""
 _DIGESTED = Struct(">Q16sQq")
 _TOPIC_LENGTH = Struct(">H")
+_MEMO_SIZE = 1000
+_keys: dict[str, bytes] = {}
+_topics: dict[str, bytes] = {}
+"""What was computed last: a run appends to one stream, with a dozen topics."""
 
 HEAD = Struct(">Q32s")
 """Last position and its digest, so that a change of the last record shows too."""
@@ -73,7 +77,18 @@ def stream_key(stream: StreamId) -> tuple[bytes, int]:
 
 def name_key(name: str) -> bytes:
     """Return the 16-byte key of a text: user strings never become keys, which LMDB limits."""
-    return blake2b(encode_text(name), digest_size=16).digest()
+    key = _keys.get(name)
+    if key is None:
+        key = blake2b(encode_text(name), digest_size=16).digest()
+        _remember(_keys, name, key)
+    return key
+
+
+def _remember(memo: dict[str, bytes], name: str, value: bytes) -> None:
+    """Keep a result of a pure function, and not too many."""
+    if len(memo) >= _MEMO_SIZE:
+        memo.clear()
+    memo[name] = value
 
 
 def encode_text(text: str) -> bytes:
@@ -88,10 +103,14 @@ def decode_text(data: bytes) -> str:
 
 def pack_topic(record: NewRecord) -> bytes:
     """Return the topic with its length before it, as the digest covers it."""
-    topic = encode_text(record.topic)
-    if len(topic) > MAX_TOPIC:
-        raise RecordOutOfRangeError(record.stream, f"topic of {len(topic)} bytes", MAX_TOPIC)
-    return with_length(topic)
+    packed = _topics.get(record.topic)
+    if packed is None:
+        topic = encode_text(record.topic)
+        if len(topic) > MAX_TOPIC:
+            raise RecordOutOfRangeError(record.stream, f"topic of {len(topic)} bytes", MAX_TOPIC)
+        packed = with_length(topic)
+        _remember(_topics, record.topic, packed)
+    return packed
 
 
 def with_length(topic: bytes) -> bytes:

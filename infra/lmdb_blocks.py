@@ -31,7 +31,7 @@ class _Block:
     ) -> None:
         self._environment.end(self._txn, write=False)
         del self._txn  # gives its slot in the reader table back
-        if isinstance(error, lmdb.Error):
+        if error is not None and isinstance(error, lmdb.Error):
             raise translate(error, self._environment.folder) from error
 
 

@@ -34,6 +34,7 @@ _ATTEMPTS = 3
 _FORK_SECONDS = 10.0
 """How long a fork waits for transactions of other threads; a commit takes milliseconds."""
 
+_getpid = os.getpid
 _registry: dict[tuple[int, int], Environment] = {}
 _registry_lock = RLock()
 """Reentrant: collecting garbage inside `open_environment` may close a forgotten environment."""
@@ -155,12 +156,12 @@ class Environment(Mapping):
 
     def end(self, txn: lmdb.Transaction, *, write: bool) -> None:
         """End a transaction, giving up writes that were not committed."""
-        if self.is_inherited():
+        if self._pid != _getpid():
             return  # forked inside the block: the transaction is the parent's
         if write:
             self._writer = 0
         txn.abort()  # does nothing after a commit
-        self.leave()
+        self._gate.leave()
 
     def open_databases(self, *names: bytes, create: bool = True) -> bool:
         """Put the handles of named databases into `databases`, making those that are missing.
@@ -289,9 +290,9 @@ class Environment(Mapping):
     def _begin(self, start: Callable[[lmdb.Environment], T]) -> T:
         """Begin a transaction inside the gate, after removing what keeps it from beginning."""
         for attempt in range(_ATTEMPTS):
-            environment = self.enter()
+            raw = self.enter()
             try:
-                return start(environment)
+                return start(raw)
             except lmdb.Error as error:
                 self.leave()
                 self._cure(error, attempt)

@@ -4,7 +4,6 @@ Kept without syncing: worth nothing after a reboot, when files that were not syn
 damaged besides. So each boot has a folder of its own, and no file of an earlier one is opened.
 """
 # pathlib costs 10 ms at the start of a command.
-# ruff: noqa: PTH104, PTH112, PTH118, PTH208
 
 from __future__ import annotations
 

@@ -4,7 +4,6 @@ On Linux the answers come from /proc, because importing psutil costs 50 ms at th
 command; elsewhere from psutil.
 """
 # pathlib costs 10 ms at the start of a command.
-# ruff: noqa: PTH115
 
 from __future__ import annotations
 

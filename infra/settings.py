@@ -4,7 +4,6 @@ Short commands read settings too, so a configuration file is parsed and validate
 pydantic) only when its content has changed; the outcome is kept in the store's `views` folder.
 """
 # pathlib costs 10 ms at the start of a command.
-# ruff: noqa: PTH111, PTH117, PTH118, PTH123
 
 from __future__ import annotations
 

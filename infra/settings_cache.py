@@ -1,6 +1,5 @@
 """Keep the outcome of parsing configuration files. Disposable: it never decides anything."""
 # pathlib costs 10 ms at the start of a command.
-# ruff: noqa: PTH105, PTH118, PTH123
 
 from __future__ import annotations
 

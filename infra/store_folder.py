@@ -1,6 +1,5 @@
 """The folder of a store: where it is, what is in it, which format it has. Never opens LMDB."""
 # pathlib costs 10 ms at the start of a command.
-# ruff: noqa: PTH102, PTH105, PTH108, PTH112, PTH117, PTH118, PTH120, PTH123, PTH208
 
 from __future__ import annotations
 

@@ -6,6 +6,8 @@ import os
 import tempfile
 from typing import TYPE_CHECKING
 
+from tachograph.infra.durable import sync_file, sync_folder
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -21,27 +23,16 @@ def write_atomically(path: Path, text: str) -> None:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             file.write(text)
             file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o666 & ~_umask())  # noqa: PTH101
-        os.replace(name, path)  # noqa: PTH105
+            sync_file(file.fileno())
+        os.chmod(name, 0o666 & ~_umask())
+        os.replace(name, path)
     except BaseException:
-        os.unlink(name)  # noqa: PTH108
+        os.unlink(name)
         raise
-    _flush_folder(path.parent)
+    sync_folder(str(path.parent))
 
 
 def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make the rename itself durable, where folders can be opened (not on Windows)."""
-    if os.name == "nt":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

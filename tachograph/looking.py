@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from tachograph.bootstrap import Services
-    from tachograph.portions import ProjectionStoppedError
     from tachograph.domain.liveness import Liveness
+    from tachograph.portions import ProjectionStoppedError
     from tachograph.projections.views import ViewReader
 
     T = TypeVar("T")

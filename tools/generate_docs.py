@@ -40,7 +40,7 @@ def event_catalogue() -> str:
         MARK,
         "",
         (
-            "Every event of a run, in the order of `domain/events.py`. The stored name is the topic; "
+            "Every event of a run, in the order of `domain/events.py`. It is stored by its topic; "
             "topics and fields are frozen, and a change of fields gets a new version with an "
             "upcaster, so that old logs stay readable."
         ),

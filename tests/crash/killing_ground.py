@@ -69,7 +69,7 @@ def spawn(store: str, kind: str) -> tuple[int, int]:
         WORKERS[kind](services, lambda text: os.write(inside, f"{text}\n".encode()) and None)
     except RunOwnedError:
         os._exit(3)
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:
         os.write(inside, f"error {type(error).__name__}: {error}\n".encode())
     os._exit(1)
 

@@ -355,5 +355,5 @@ def test_a_job_that_finished_itself_is_left_alone(bench: Workbench) -> None:
 
 
 def test_a_recording_outside_its_block_says_so(bench: Workbench) -> None:
-    with pytest.raises(RuntimeError, match="with tachograph.record"):
+    with pytest.raises(RuntimeError, match=r"with tachograph\.record"):
         bench.record().note("hello")

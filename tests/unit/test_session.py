@@ -19,7 +19,7 @@ def test_a_superseded_attempt_is_fenced(bench: Workbench) -> None:
     old.start_phase("one")
     new = bench.start()
 
-    with pytest.raises(errors.FencedError, match="Attempt 1 of run .* superseded by attempt 2"):
+    with pytest.raises(errors.FencedError, match=r"Attempt 1 of run .* superseded by attempt 2"):
         old.save_checkpoint({"n": 1})
 
     new.save_checkpoint({"n": 2})

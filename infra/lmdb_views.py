@@ -11,7 +11,12 @@ from __future__ import annotations
 import os
 from threading import Lock, get_ident
 
-from tachograph.domain.errors import StoreBusyError, StoreCorruptError, StoreNotFoundError
+from tachograph.domain.errors import (
+    StoreBusyError,
+    StoreClosedError,
+    StoreCorruptError,
+    StoreNotFoundError,
+)
 from tachograph.infra.lmdb_errors import translate
 from tachograph.infra.lmdb_generation import Generation
 from tachograph.infra.locks import FileLock
@@ -32,7 +37,8 @@ _CURRENT = "current"
 _LOCK = "rebuild.lock"
 _PREFIX = "generation-"
 _TRIES = 10
-"""Swaps by other processes that one call follows before it gives up."""
+"""Swaps by others that one call follows before it gives up."""
+_BUSY = "other processes keep replacing its views"
 
 
 class LMDBViews:
@@ -46,23 +52,25 @@ class LMDBViews:
         self._folder = folder
         self._codec = codec
         self._opened: Generation | None = None
+        self._left: list[Generation] = []
+        """Old ones that are still to be closed."""
         self._opening = Lock()
         self._building = _BuildLock(os.path.join(folder, _LOCK))
 
-    def read(self) -> ReadingViews:
+    def read(self) -> _Reading:
         """Return a `with` block that sees all views as of one moment.
 
         Raises StoreReadOnlyError when the folder cannot be written, StoreCorruptError from
         inside the block when a page or row is damaged: `discard` them then.
         """
-        return self._current().read()
+        return _Reading(self)
 
     def update(self, work: Callable[[Rows], T]) -> T:
         """Run `work` in one transaction: all of it is kept, or (when it raises) nothing.
 
         It may run again from the start when the memory map has to grow.
         """
-        return self._current().update(work)
+        return self._with_current(lambda generation: generation.update(work))
 
     def rebuilding(self) -> _Building:
         """Return a `with` block for an empty generation that becomes the current one at its end.
@@ -80,30 +88,50 @@ class LMDBViews:
         """Throw the current generation away, unless another process has replaced it already."""
         with self._opening:
             name = self._opened.name if self._opened is not None else self._named()
-            self._close()
+            self._leave()
             with self._building:
                 if name is not None and name == self._named():
                     os.unlink(os.path.join(self._folder, _CURRENT))
+        self._close_left()
 
     def close(self) -> None:
         """Give the files back. The next use opens them again."""
         with self._opening:
-            self._close()
+            self._leave()
+        self._close_left()
 
     # The current generation.
 
+    def _with_current(self, use: Callable[[Generation], T]) -> T:
+        """Use the current generation; again, when another thread closes it just then."""
+        for _ in range(_TRIES):
+            generation = self._current()
+            try:
+                return use(generation)
+            except StoreClosedError:
+                with self._opening:
+                    if self._opened is generation:
+                        self._opened = None
+        raise StoreBusyError(self._folder, _BUSY)
+
     def _current(self) -> Generation:
         with self._opening:
-            for _ in range(_TRIES):
-                name = self._named()
-                if self._opened is not None and self._opened.name == name:
-                    return self._opened
-                self._close()
-                self._opened = self._open(name) if name is not None else None
-                if self._opened is not None:
-                    return self._opened
-                self._replace(name)
-            raise StoreBusyError(self._folder, "other processes keep replacing its views")
+            current = self._find()
+        self._close_left()
+        return current
+
+    def _find(self) -> Generation:
+        """Return the current generation, opened or made where there is none that can be read."""
+        for _ in range(_TRIES):
+            name = self._named()
+            if self._opened is not None and self._opened.name == name:
+                return self._opened
+            self._leave()
+            self._opened = self._open(name) if name is not None else None
+            if self._opened is not None:
+                return self._opened
+            self._replace(name)
+        raise StoreBusyError(self._folder, _BUSY)
 
     def _named(self) -> str | None:
         """Return the name of the current generation, None when there is no readable one."""
@@ -111,6 +139,8 @@ class LMDBViews:
             handle = os.open(os.path.join(self._folder, _CURRENT), os.O_RDONLY)
         except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            raise translate(error, self._folder) from error
         try:
             text = os.read(handle, 100).decode("ascii", "replace")
         finally:
@@ -130,10 +160,19 @@ class LMDBViews:
         generation.close()
         return None
 
-    def _close(self) -> None:
-        opened, self._opened = self._opened, None
-        if opened is not None:
-            opened.close()
+    def _leave(self) -> None:
+        if self._opened is not None:
+            self._left.append(self._opened)
+            self._opened = None
+
+    def _close_left(self) -> None:
+        """Close old generations, once nobody reads from them; other threads are waited for."""
+        left, self._left = self._left, []
+        for generation in left:
+            try:
+                generation.close()
+            except StoreBusyError:  # this thread is reading from it
+                self._left.append(generation)
 
     def _replace(self, name: str | None) -> None:
         """Make an empty generation the current one, unless another process was first."""
@@ -172,6 +211,32 @@ class LMDBViews:
         for name in os.listdir(self._folder):
             if name.startswith(_PREFIX) and name != current:
                 _remove(os.path.join(self._folder, name))
+
+
+class _Reading:
+    """A `with` block that sees the current generation as of one moment."""
+
+    __slots__ = ("_block", "_views")
+
+    def __init__(self, views: LMDBViews) -> None:
+        self._views = views
+
+    def __enter__(self) -> Rows:
+        self._block, rows = self._views._with_current(_enter)
+        return rows
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._block.__exit__(kind, error, trace)
+
+
+def _enter(generation: Generation) -> tuple[ReadingViews, Rows]:
+    block = generation.read()
+    return block, block.__enter__()
 
 
 class _Building:

@@ -158,7 +158,7 @@ class Rows:
         self._put(CARDS, created, run_cards.values(summary))
         if is_open(summary):
             self._tables.put(OPEN, created, b"")
-        else:
+        elif before:
             self._tables.delete(OPEN, created)
 
     def cards(self) -> Iterator[dict[str, Any]]:

@@ -5,6 +5,7 @@ The ports here are an inner seam of Tachograph and may change in any release.
 
 from __future__ import annotations
 
+from tachograph.domain.records import _Fields
 from tachograph.projections import run_cards, run_summaries, timeline
 from tachograph.projections.run_summaries import RunSummaries
 from tachograph.projections.timeline import Timelines
@@ -95,7 +96,7 @@ PROJECTIONS: dict[str, Callable[[Any], Projection]] = {
 """What folds events into each view, given the view."""
 
 
-class Mark:
+class Mark(_Fields):
     """How far a view is: the position of the last event folded, and that event's digest.
 
     The digest tells whether the log is still the one that the view was made from.
@@ -106,14 +107,3 @@ class Mark:
     def __init__(self, position: int, digest: bytes) -> None:
         self.position = position
         self.digest = digest
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Mark):
-            return NotImplemented
-        return (self.position, self.digest) == (other.position, other.digest)
-
-    def __hash__(self) -> int:
-        return hash((self.position, self.digest))
-
-    def __repr__(self) -> str:
-        return f"Mark({self.position}, {self.digest!r})"

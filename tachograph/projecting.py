@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 MOST_DIFFERENCES = 1000
+_END = ("~", b"", b"")
+"""Comes after every row."""
 
 
 class Difference(_Fields):
@@ -94,21 +96,15 @@ def ask(
     error is given to `report` and the answer comes from what it has; without `report` it is
     raised.
     """
-    for attempt in (1, 2):
-        try:
-            catch_up(log, codec, views, progress)
-        except ProjectionStoppedError as error:
-            if report is None:
-                raise
-            report(error)
-        try:
-            with views.read() as reader:
-                return question(reader)
-        except StoreCorruptError:
-            if attempt == 2:
-                raise
-            views.discard()
-    raise AssertionError("unreachable: the second attempt returns or raises")
+    _refresh(log, codec, views, report, progress)
+    try:
+        with views.read() as reader:
+            return question(reader)
+    except StoreCorruptError:
+        views.discard()
+    _refresh(log, codec, views, report, progress)
+    with views.read() as reader:
+        return question(reader)
 
 
 def rebuild(log: EventLog, codec: Codec, views: ViewStore, progress: Progress | None = None) -> int:
@@ -149,6 +145,22 @@ def lag(log: EventLog, views: Views) -> dict[str, int]:
     return {name: max(0, head - mark.position) for name, mark in marks.items()}
 
 
+def _refresh(
+    log: EventLog,
+    codec: Codec,
+    views: ViewStore,
+    report: Callable[[ProjectionStoppedError], None] | None,
+    progress: Progress | None,
+) -> None:
+    """Catch up; a view that has stopped is reported, or raises where nobody takes reports."""
+    try:
+        catch_up(log, codec, views, progress)
+    except ProjectionStoppedError as error:
+        if report is None:
+            raise
+        report(error)
+
+
 def _reached(reader: ViewReader) -> int:
     return min(reader.mark(name).position for name in PROJECTIONS)
 
@@ -158,16 +170,16 @@ def _compare(
 ) -> list[Difference]:
     """Walk two contents in their common order and return where they differ."""
     found: list[Difference] = []
-    left, right = next(stored, None), next(expected, None)
-    while (left or right) and len(found) < MOST_DIFFERENCES:
-        if left is not None and (right is None or left[:2] < right[:2]):
+    left, right = next(stored, _END), next(expected, _END)
+    while (left is not _END or right is not _END) and len(found) < MOST_DIFFERENCES:
+        if left[:2] < right[:2]:
             found.append(Difference(*left, None))
-            left = next(stored, None)
-        elif right is not None and (left is None or right[:2] < left[:2]):
+            left = next(stored, _END)
+        elif right[:2] < left[:2]:
             found.append(Difference(right[0], right[1], None, right[2]))
-            right = next(expected, None)
-        elif left is not None and right is not None:
+            right = next(expected, _END)
+        else:
             if left[2] != right[2]:
                 found.append(Difference(*left, right[2]))
-            left, right = next(stored, None), next(expected, None)
+            left, right = next(stored, _END), next(expected, _END)
     return found

@@ -26,7 +26,8 @@ ARTIFACT = {"hashlib", "pathlib", "re", "enum", "typing", "contextlib"}
 JSON = {"json", "re", "enum"}
 
 COMMANDS: list[tuple[str, set[str]]] = [
-    ("run start demo --id other --input a=1 --title t --unowned", set()),
+    # A fingerprint quotes its texts as JSON does.
+    ("run start demo --id other --input a=1 --title t --unowned", JSON),
     ("run start demo --id job --takeover --reason test --export", set()),
     ("run phase start q --batches 3", set()),
     ("run phase end p --summary done", set()),

@@ -101,8 +101,8 @@ RECORDS: list[tuple[list[str], str, str, str, dict[str, Any]]] = [
         ["effect mail --intend"],
         "effect mail --retry --reason 'it is not there'",
         "",
-        "effect-intended",
-        {"key": "mail", "description": "it is not there", "idempotent": False},
+        "effect-retry-allowed",
+        {"key": "mail", "reason": "it is not there"},
     ),
     (
         [],

@@ -223,6 +223,28 @@ def test_the_digest_in_a_key_is_no_part_of_the_id(views: ViewStore) -> None:
             assert all(name.startswith(f"j7{letter}") for name in found)
 
 
+def test_a_beginning_that_fits_everything_reads_a_bounded_number(
+    views: ViewStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tachograph.infra import view_rows
+
+    put(views, *(a_summary(f"job-{number}", number) for number in range(1, 9)))
+    monkeypatch.setattr(view_rows, "_MOST_NAMES", 3)
+
+    assert ids(views, "job-") == ["job-3", "job-2", "job-1"]
+
+
+def test_a_row_of_another_length_is_said_to_be_damaged(views: ViewStore) -> None:
+    from tachograph.infra.view_rows import CARDS
+
+    put(views, a_summary("a", 1))
+    short = Codec().pack(["a"])
+    views.update(lambda rows: rows._tables.put(CARDS, bytes(7) + b"\1", short))  # type: ignore[attr-defined]
+
+    with views.read() as reader, pytest.raises(StoreCorruptError, match="is odd"):
+        reader.card_at(1)
+
+
 def test_the_latest_time_is_kept(views: ViewStore) -> None:
     with views.read() as reader:
         assert reader.latest_us() == 0  # type: ignore[attr-defined]

@@ -12,38 +12,43 @@ from tachograph.measuring import measure
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tachograph.domain.run import Run
 
-def states(*paths: Path) -> dict[str, str]:
-    """Record files as they are now, change some, and return what they are found to be."""
+
+def recorded(*paths: Path) -> Run:
+    """Return a run that has recorded files as they are now."""
     session = Workbench().start()
     for path in paths:
-        size, sha256 = measure(path) if path.is_file() else (1, "ab")
+        try:
+            size, sha256 = measure(path)
+        except OSError:
+            size, sha256 = 1, "ab"
         session.execute(
             lambda run, why, path=path, size=size, sha256=sha256: run.record_artifact(
                 why, path.name[:9], path=str(path), size=size, sha256=sha256
             )
         )
-    if paths[0].is_file():
-        paths[0].write_text("other")
-    return {each.name: each.state for each in artifacts(session.run)}
+    return session.run
+
+
+def states(run: Run) -> dict[str, str]:
+    return {each.name: each.state for each in artifacts(run)}
 
 
 def test_each_file_has_its_state(tmp_path: Path) -> None:
     for name in ("changed", "same"):
         (tmp_path / name).write_text("first")
+    run = recorded(tmp_path / "changed", tmp_path / "same", tmp_path / "gone")
+    (tmp_path / "changed").write_text("other")
 
-    assert states(tmp_path / "changed", tmp_path / "same", tmp_path / "gone") == {
-        "changed": "changed",
-        "same": "ok",
-        "gone": "missing",
-    }
+    assert states(run) == {"changed": "changed", "same": "ok", "gone": "missing"}
 
 
 def test_a_file_below_a_file_is_missing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    assert states(tmp_path / "file" / "below") == {"below": "missing"}
+    assert states(recorded(tmp_path / "file" / "below")) == {"below": "missing"}
 
 
 def test_a_path_that_the_system_refuses_is_unreadable(tmp_path: Path) -> None:
-    assert states(tmp_path / ("x" * 5000)) == {"xxxxxxxxx": "unreadable"}
+    assert states(recorded(tmp_path / ("x" * 5000))) == {"xxxxxxxxx": "unreadable"}

@@ -217,6 +217,15 @@ def test_an_old_run_that_went_on_lately_is_listed(bench: Viewed) -> None:
     assert bench.listed(since_us=NOW_US + 4 * DAY_US) == ["job-5", "job-4", "job-3"]
 
 
+def test_the_only_run_may_be_an_old_one_that_went_on(bench: Viewed) -> None:
+    bench.now = NOW_US
+    session = bench.start(run_id="job-1")
+    bench.now += 5 * DAY_US
+    session.start_phase("read")
+
+    assert bench.listed(since_us=NOW_US + DAY_US) == ["job-1"]
+
+
 def test_a_clock_that_was_set_back_hides_no_run(bench: Viewed) -> None:
     bench.now = NOW_US
     bench.start(run_id="job-1")

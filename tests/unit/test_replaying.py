@@ -149,7 +149,7 @@ def test_a_whole_run_agrees_with_everything_stored(bench: Workbench, views: Memo
         (lambda run: run.update(outcome=None), "outcome", 8),
         (lambda run: run.update(command="other"), "command", 1),
         (lambda run: run["phases"].clear(), "phases.parse", 3),
-        (lambda run: run.update(surprise=1), "surprise", 1),
+        (lambda run: run["attention"].update(surprise="x"), "attention.surprise", 1),
     ],
 )
 def test_the_first_event_that_a_view_contradicts_is_named(

@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tachograph.domain.errors import StoreCorruptError, StoreReadOnlyError
+from tachograph.domain.errors import (
+    StoreBusyError,
+    StoreCorruptError,
+    StoreError,
+    StoreFullError,
+    StoreReadOnlyError,
+)
 from tachograph.infra.codec import Codec
 from tachograph.infra.lmdb_views import LMDBViews
 from tachograph.projections import views as catalogue
@@ -89,6 +96,22 @@ def test_a_reader_of_the_old_views_reads_on(folder: Path) -> None:
             put(fresh, "new")  # type: ignore[arg-type]
 
         assert [card["id"] for card in reader.cards()] == ["old"]
+
+
+def test_a_thread_that_reads_the_old_views_can_read_the_new_ones(
+    folder: Path, no_open_files_left: None
+) -> None:
+    views, other = views_in(folder), views_in(folder)
+    put(views, "old")
+    with views.read() as reader:
+        with other.rebuilding() as fresh:
+            put(fresh, "new")  # type: ignore[arg-type]
+
+        assert listed(views) == ["new"]
+        assert [card["id"] for card in reader.cards()] == ["old"]
+
+    views.close()
+    other.close()
 
 
 def test_what_killed_rebuilds_left_is_removed(folder: Path) -> None:
@@ -223,9 +246,104 @@ def test_a_folder_that_cannot_be_written_is_said_to_be_so(folder: Path) -> None:
 
 
 def test_a_file_in_the_place_of_the_folder_is_an_error_of_the_store(folder: Path) -> None:
-    from tachograph.domain.errors import StoreError
-
     folder.write_text("not a folder")
 
     with pytest.raises(StoreError):
         listed(views_in(folder))
+
+
+def test_a_rebuild_in_the_place_of_a_file_is_an_error_of_the_store(folder: Path) -> None:
+    folder.write_text("not a folder")
+
+    with pytest.raises(StoreError), views_in(folder).rebuilding():
+        pass
+
+
+def test_a_rebuild_that_finds_no_room_lets_others_rebuild(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    views, other = views_in(folder), views_in(folder)
+
+    def make(*, sync: bool) -> None:
+        raise StoreFullError(str(folder), "no space left")
+
+    monkeypatch.setattr(views, "_make", make)
+    with pytest.raises(StoreFullError), views.rebuilding():
+        pass
+    with other.rebuilding() as fresh:
+        put(fresh, "new")  # type: ignore[arg-type]
+
+    assert listed(other) == ["new"]
+
+
+def test_views_that_are_replaced_all_the_time_are_given_up(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    views = views_in(folder)
+    monkeypatch.setattr(views, "_open", lambda _name: None)
+
+    with pytest.raises(StoreBusyError, match="other processes keep replacing its views"):
+        listed(views)
+
+
+def test_a_generation_whose_tables_cannot_be_opened_is_closed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, no_open_files_left: None
+) -> None:
+    from tachograph.infra.lmdb_environment import Environment
+
+    def open_databases(self: Environment, *names: bytes) -> bool:
+        raise StoreFullError(str(folder), "no space left")
+
+    monkeypatch.setattr(Environment, "open_databases", open_databases)
+    with pytest.raises(StoreFullError):
+        listed(views_in(folder))
+
+
+def test_threads_share_the_views_while_they_are_rebuilt(folder: Path) -> None:
+    views = views_in(folder)
+    put(views, "old")
+    seen: list[list[str]] = []
+
+    def look() -> None:
+        seen.extend(listed(views) for _ in range(50))
+
+    threads = [threading.Thread(target=look) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for _ in range(5):
+        with views.rebuilding() as fresh:
+            put(fresh, "old")  # type: ignore[arg-type]
+    for thread in threads:
+        thread.join()
+
+    assert seen == [["old"]] * 200
+
+
+def test_views_that_another_thread_closes_just_then_are_opened_again(folder: Path) -> None:
+    views = views_in(folder)
+    put(views)
+    views._current().close()
+
+    assert listed(views) == ["job-1"]
+
+    views._current().close()
+    put(views, "job-2")
+
+    assert listed(views) == ["job-2"]
+
+
+def test_views_that_are_closed_all_the_time_are_given_up(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    views = views_in(folder)
+    put(views)
+    current = views._current
+
+    def closed() -> object:
+        generation = current()
+        generation.close()
+        return generation
+
+    monkeypatch.setattr(views, "_current", closed)
+    with pytest.raises(StoreBusyError, match="keep replacing"):
+        listed(views)

@@ -210,6 +210,15 @@ def test_a_person_ends_a_run_for_good() -> None:
     assert (run["attempt_open"], run["attempts"][0]["outcome"]) == (False, "cancelled")  # type: ignore[index]
 
 
+def test_an_attempt_that_ended_keeps_its_outcome_when_the_run_is_cancelled() -> None:
+    run = folded(
+        CREATED, started(1), do(Run.finish, ONE, "failed"), do(Run.cancel, PERSON, "enough")
+    )
+
+    assert (run["ended"], run["outcome"]) == ("cancelled", "failed")
+    assert [attempt["outcome"] for attempt in run["attempts"]] == ["failed"]  # type: ignore[attr-defined]
+
+
 def test_what_happens_on_the_way_is_counted() -> None:
     run = folded(
         CREATED,

@@ -8,6 +8,10 @@ import sys
 from tachograph.cli.exit_codes import BROKEN_PIPE, INTERRUPTED, of_error
 from tachograph.domain.errors import TachographError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 DEBUG = "TACHO_DEBUG"
 """Set to 1 to see tracebacks."""
 
@@ -42,6 +46,13 @@ def say(name: str, text: str, code: int, *, as_json: bool) -> None:
         sys.stderr.flush()
     except BrokenPipeError:
         _close_broken_streams()
+
+
+def fail_eval(argv: Sequence[str], code: int) -> None:
+    """Print shell code that fails, so that `eval "$(tacho … --export)"` does not seem to work."""
+    words = argv[: argv.index("--")] if "--" in argv else argv
+    if "--export" in words:
+        sys.stdout.write(f"(exit {code})\n")
 
 
 def message(error: BaseException) -> str:

@@ -35,6 +35,15 @@ def main() -> NoReturn:
 
 def execute(argv: Sequence[str]) -> int:
     """Run a command line and return its exit code; every error is printed, none is raised."""
+    code = _execute(argv)
+    if code and "--export" in argv:
+        from tachograph.cli.failing import fail_eval
+
+        fail_eval(argv, code)
+    return code
+
+
+def _execute(argv: Sequence[str]) -> int:
     try:
         from tachograph.cli.light import parse
 

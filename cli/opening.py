@@ -39,6 +39,12 @@ def run_id(params: Params) -> str:
     return str(params.run)
 
 
+def anybody(params: Params, out: Output, *, read_only: bool = False) -> Session:
+    """Return a session for whoever it is: a person needs no attempt for what he may do."""
+    run = run_id(params)
+    return open_store(out, read_only=read_only).session(run, params.epoch or 0)
+
+
 def attempt(params: Params, out: Output) -> Session:
     """Return the attempt that the command writes for. Raises UsageError when none is named."""
     run = run_id(params)

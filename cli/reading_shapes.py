@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from pydantic.alias_generators import to_camel
 
 Micros = Annotated[int, Field(description="Microseconds since 1970 in UTC.")]
+Moment = Annotated[str, Field(description="A time in UTC, as ISO 8601.")]
 Free = Annotated[Any, Field(description="A value that a job recorded, of whatever shape.")]
 Anchor = Annotated[str, Field(pattern="^[0-9]+:[0-9a-f]{64}$")]
 Outcome = Literal[
@@ -30,40 +31,42 @@ class Shape(BaseModel):
 class Progress(Shape):
     """How far a run is, in its own units."""
 
-    completed: int
-    total: int | None
-    unit: str
+    completed_units: int
+    total_units: int | None
+    unit_label: str
 
 
 class Card(Shape):
     """A run in `run list`."""
 
-    id: str
+    job_run_id: str
     command: str
     title: str | None
-    parent: str | None
+    orchestrator_run_id: str | None
     status: str = Field(description="As of now: running only while the owner is alive.")
     status_reason: str | None
-    outcome: Outcome | None
-    reason_code: str | None
     liveness: Literal["alive", "gone", "unknown"] | None
-    attempts: int
+    semantic_outcome: Outcome | None = Field(description="Null until an attempt has ended.")
+    reason_code: str | None
+    started_at: Moment
+    finished_at: Moment | None
+    updated_at: Moment
+    last_seen_at: Moment | None = Field(description="The last event or heartbeat.")
+    epoch: int = Field(description="Number of the current attempt.")
+    owner: dict[str, Any] | None
     progress: Progress | None
+    blocked: str | None
     needs_attention: bool
-    created_us: Micros
-    updated_us: Micros
-    finished_us: Micros | None
-    seen_us: Micros | None
 
 
 class Attempt(Shape):
     """An attempt of a run."""
 
     epoch: int
-    owner: dict[str, Any]
+    owner: dict[str, Any] | None
     reason: str | None
-    started_us: Micros
-    ended_us: Micros | None
+    started_at: Moment
+    ended_at: Moment | None
     outcome: Outcome | Literal["interrupted", "cancelled", "expired"] | None
     reason_code: str | None
     events: int
@@ -72,12 +75,12 @@ class Attempt(Shape):
 class Phase(Shape):
     """A phase of a run."""
 
-    phase: str
+    name: str
     status: Literal["running", "completed", "failed", "skipped", "interrupted"]
     summary: str | None
     epoch: int
-    started_us: Micros
-    finished_us: Micros | None
+    started_at: Moment | None
+    finished_at: Moment | None
     total: int | None = Field(description="Planned batches.")
     batches: int = Field(description="Finished batches.")
     inputs: int | None
@@ -90,7 +93,7 @@ class Checkpoint(Shape):
     version: int
     phase: str | None
     kind: Literal["offset", "state"]
-    time_us: Micros
+    at: Moment
 
 
 class Verdict(Shape):
@@ -123,6 +126,23 @@ class Attention(Shape):
     detail: str | None
 
 
+class Doubt(Shape):
+    """A side effect that may have happened."""
+
+    key: str
+    description: str | None
+    idempotent: bool
+    epoch: int
+    at: Moment
+
+
+class Approval(Shape):
+    """Something a person has to agree to."""
+
+    approval: str
+    requested_at: Moment
+
+
 class RecordedFile(Shape):
     """A file that a run made."""
 
@@ -135,45 +155,32 @@ class RecordedFile(Shape):
 class TimedFile(RecordedFile):
     """A file that a run made, and when."""
 
-    time_us: Micros
+    at: Moment
 
 
-class Status(Shape):
-    """`run status`."""
+class Status(Card):
+    """`run status`: the record of a job run, and what came to it."""
 
-    id: str
-    command: str
-    title: str | None
-    parent: str | None
-    fingerprint: str
+    schema_version: Literal[1]
+    semantic_reason: str | None
+    input_fingerprint: str
     inputs: Free
     model_policy: Free
-    status: str
-    status_reason: str | None
-    liveness: Literal["alive", "gone", "unknown"] | None
-    owner: dict[str, Any] | None
-    outcome: Outcome | None
-    reason_code: str | None
-    reason: str | None
-    progress: Progress | None
-    version: int
-    created_us: Micros
-    updated_us: Micros
-    finished_us: Micros | None
-    seen_us: Micros | None
-    attempts: list[Attempt]
     phases: list[Phase]
     phases_omitted: int
-    checkpoint: Checkpoint | None
     verdict: Verdict | None
     revision: Revision | None
-    effects_in_doubt: list[str]
-    approvals: list[str]
-    attention: list[Attention]
+    checkpoint: Checkpoint | None
+    diagnostics: dict[str, int]
     artifacts: list[TimedFile]
-    blocked: str | None
+    effects_in_doubt: list[Doubt]
+    approvals: list[Approval]
+    attention: list[Attention]
+    attempts: list[Attempt]
     archived: str | None
-    counters: dict[str, int]
+    version: int
+    last_position: int
+    resume_command: str | None
     next_step: str
 
 
@@ -186,13 +193,13 @@ class Entry(BaseModel):
     version: int
     position: int
     epoch: int
-    time_us: Micros
+    duration_seconds: float | None
 
 
 class Timeline(Shape):
     """`run timeline`."""
 
-    run: str
+    job_run_id: str
     entries: list[Entry]
 
 
@@ -234,7 +241,7 @@ class Change(Shape):
     new: Free
 
 
-class Moment(Shape):
+class Step(Shape):
     """A line of `run replay --diff`."""
 
     version: int
@@ -301,7 +308,7 @@ READING: dict[str, TypeAdapter[Any]] = {
     "run-timeline": TypeAdapter(Timeline),
     "run-events": TypeAdapter(EventLine),
     "run-artifacts": TypeAdapter(Artifacts),
-    "run-replay": TypeAdapter(State | Moment | Agreement),
+    "run-replay": TypeAdapter(State | Step | Agreement),
     "view-list": TypeAdapter(Views),
     "view-rebuild": TypeAdapter(Rebuilt),
     "view-check": TypeAdapter(ViewsChecked),

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
     from tachograph.cli.options import Params
     from tachograph.cli.output import Output
-    from tachograph.session import Session
 
 SPEC = Spec(
     "Record a finished batch, or list the unfinished ones.",
@@ -44,21 +43,21 @@ def run(params: Params, out: Output) -> None:
             raise UsageError("--show records nothing: leave out what is to be recorded.")
         out.document(batch_output(attempt(params, out), params.phase, params.index))
         return
-    output = _output(params)
-    _complete(attempt(params, out), params, output)
+    output = None if params.output is None and params.output_json is None else _output(params)
+    counts = {"inputs": params.inputs, "parsed": params.parsed}
+    complete_batch(attempt(params, out), params.phase, params.index, output=output, **counts)
     if out.json:
         out.document({"phase": params.phase, "index": params.index})
 
 
-def _complete(session: Session, params: Params, output: Any) -> None:
-    complete_batch(
-        session,
-        params.phase,
-        params.index,
-        inputs=params.inputs,
-        parsed=params.parsed,
-        output=output,
-    )
+def _output(params: Params) -> Any:
+    from tachograph.cli.values import read_json, read_text
+
+    if params.output is None:
+        return read_json(params.output_json, "--output-json")
+    if params.output_json is not None:
+        raise UsageError("--output and --output-json exclude each other.")
+    return read_text(params.output)
 
 
 def _print_pending(pending: list[int], params: Params, out: Output) -> None:
@@ -73,15 +72,3 @@ def _print_pending(pending: list[int], params: Params, out: Output) -> None:
 def _records(params: Params) -> bool:
     given = (params.inputs, params.parsed, params.output, params.output_json)
     return any(value is not None for value in given)
-
-
-def _output(params: Params) -> Any:
-    if params.output is None and params.output_json is None:
-        return None
-    from tachograph.cli.values import read_json, read_text
-
-    if params.output is None:
-        return read_json(params.output_json, "--output-json")
-    if params.output_json is not None:
-        raise UsageError("--output and --output-json exclude each other.")
-    return read_text(params.output)

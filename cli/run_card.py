@@ -1,4 +1,4 @@
-"""All that is known of a run, for people and as JSON."""
+"""All that is known of a run, for people."""
 
 from __future__ import annotations
 
@@ -36,50 +36,6 @@ def show(services: Services, run: Summary, newest: Sequence[Record], out: Output
         out.line(line(services, record, out, of_one_run=True))
     out.line()
     out.line(next_step(run))
-
-
-def shape(run: Summary) -> dict[str, Any]:
-    """Return the card as JSON."""
-    return {
-        "id": run["id"],
-        "command": run["command"],
-        "title": run["title"],
-        "parent": run["parent"],
-        "fingerprint": run["fingerprint"],
-        "inputs": run["inputs"],
-        "modelPolicy": run["model_policy"],
-        "status": run["status"],
-        "statusReason": run["status_reason"],
-        "liveness": run["liveness"],
-        "owner": run["owner"],
-        "outcome": run["outcome"],
-        "reasonCode": run["reason_code"],
-        "reason": run["reason"],
-        "progress": run["progress"],
-        "version": run["version"],
-        "createdUs": run["created_us"],
-        "updatedUs": run["updated_us"],
-        "finishedUs": run["finished_us"],
-        "seenUs": run["seen_us"],
-        "attempts": [_attempt(attempt) for attempt in run["attempts"]],
-        "phases": [_phase(name, phase) for name, phase in run["phases"].items()],
-        "phasesOmitted": run["phases_omitted"],
-        "checkpoint": _renamed(run["checkpoint"]),
-        "verdict": _renamed(run["verdict"]),
-        "revision": _renamed(run["revision"]),
-        "effectsInDoubt": effects_in_doubt(run),
-        "approvals": list(run["approvals"]),
-        "attention": [
-            {"reason": reason, "detail": detail} for reason, detail in run["attention"].items()
-        ],
-        "artifacts": [
-            {"name": name, **(_renamed(fields) or {})} for name, fields in run["artifacts"].items()
-        ],
-        "blocked": run["blocked"],
-        "archived": run["archived"],
-        "counters": run["counters"],
-        "nextStep": next_step(run),
-    }
 
 
 def _rows(run: Summary, out: Output) -> Iterator[Row]:
@@ -138,32 +94,3 @@ def _first_named(name: str, values: Any) -> Iterator[Row]:
     for value in values:
         yield name, value
         name = ""
-
-
-def _attempt(attempt: dict[str, Any]) -> dict[str, Any]:
-    return _renamed(attempt) or {}
-
-
-def _phase(name: str, phase: dict[str, Any]) -> dict[str, Any]:
-    return {"phase": name, **(_renamed(phase) or {})}
-
-
-def _renamed(fields: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return fields under the names that JSON has for them.
-
-    >>> _renamed({"started_us": 1, "outcome": None})
-    {'startedUs': 1, 'outcome': None}
-    """
-    if fields is None:
-        return None
-    return {camel(name): value for name, value in fields.items()}
-
-
-def camel(name: str) -> str:
-    """Return a name as JSON has it.
-
-    >>> camel("reason_code"), camel("id")
-    ('reasonCode', 'id')
-    """
-    first, *rest = name.split("_")
-    return first + "".join(map(str.capitalize, rest))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tachograph.cli.opening import EPOCH, RUN, attempt, open_store, run_id
+from tachograph.cli.opening import EPOCH, RUN, anybody, attempt
 from tachograph.cli.options import WHOLE, Option, Spec, UsageError, flag
 
 TYPE_CHECKING = False
@@ -60,8 +60,7 @@ def _show(params: Params, out: Output) -> None:
         raise UsageError("--show saves nothing: leave out what is to be saved.")
     from tachograph.continuing import checkpoint
 
-    run = run_id(params)
-    saved = checkpoint(open_store(out, read_only=True).session(run, params.epoch or 0))
+    saved = checkpoint(anybody(params, out, read_only=True))
     if out.json:
         out.document(saved)
     elif saved is not None:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from tachograph.cli.opening import EPOCH, RUN, attempt, open_store, run_id
+from tachograph.cli.opening import EPOCH, RUN, anybody, attempt
 from tachograph.cli.options import Argument, Option, Params, Spec, UsageError, flag
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tachograph.cli.output import Output
-    from tachograph.session import Session
 
+COMMAND = Argument("argv", "The command.", required=False, multiple=True, metavar="[-- COMMAND...]")
 SPEC = Spec(
     "Do a side effect at most once.",
     Argument("key", "Name of the effect, unique in the run.", complete="effect"),
-    Argument(
-        "argv",
-        "The command that does it, after --.",
-        required=False,
-        multiple=True,
-        metavar="[-- COMMAND...]",
-    ),
+    COMMAND,
     flag("--idempotent", "Doing it twice does no harm."),
     Option("--describe", "What it does, for people.", metavar="TEXT"),
     flag("--intend", "Only record that it is about to happen."),
@@ -42,7 +36,7 @@ def run(params: Params, out: Output) -> int | None:
     """Do, or only record."""
     _check(params)
     if params.retry:
-        _session_of_anybody(params, out).allow_effect_retry(params.key, params.reason)
+        anybody(params, out).allow_effect_retry(params.key, params.reason)
     if params.argv:
         from tachograph.cli.effects import perform
 
@@ -59,20 +53,14 @@ def run(params: Params, out: Output) -> int | None:
     return None
 
 
-def _session_of_anybody(params: Params, out: Output) -> Session:
-    """Return a session for a person, who may settle an effect from outside any attempt."""
-    return open_store(out).session(run_id(params), params.epoch or 0)
-
-
 def _record_done(params: Params, out: Output) -> None:
     result = None
     if params.result is not None:
         from tachograph.cli.values import read_json
 
         result = read_json(params.result, "--result")
-    by_job = params.reason is None
-    session = attempt(params, out) if by_job else _session_of_anybody(params, out)
-    session.complete_effect(params.key, result, reason=params.reason)
+    who = attempt if params.reason is None else anybody
+    who(params, out).complete_effect(params.key, result, reason=params.reason)
 
 
 def _check(params: Params) -> None:
@@ -83,9 +71,10 @@ def _check(params: Params) -> None:
         raise UsageError("--intend and --done record only: leave out the command.")
     if not (params.argv or params.intend or params.done or params.retry):
         raise UsageError("What about it? Give -- and a command, or --intend, --done or --retry.")
-    if params.retry != (params.reason is not None) and not params.done:
-        raise UsageError("--retry and --reason go together: say why it may be done again.")
-    if params.result is not None and not params.done:
+    if params.done:
+        if params.idempotent or params.describe is not None:
+            raise UsageError("--idempotent and --describe belong to the intent, not to --done.")
+    elif params.result is not None:
         raise UsageError("--result goes with --done.")
-    if params.done and (params.idempotent or params.describe is not None):
-        raise UsageError("--idempotent and --describe belong to the intent, not to --done.")
+    elif params.retry != (params.reason is not None):
+        raise UsageError("--retry and --reason go together: say why it may be done again.")

@@ -34,7 +34,7 @@ def run(params: Params, out: Output) -> None:
 
     since_us = None if params.since is None else parse_time(params.since, now_us())
     most = limit_of(params) or None
-    services = open_store(out)
+    services = open_store(out, read_only=True)
     judge = judge_of(services)
     cards = ask(
         services,
@@ -50,7 +50,9 @@ def run(params: Params, out: Output) -> None:
         ),
     )
     if out.json:
-        out.document([run_rows.shape(card) for card in cards])
+        from tachograph.shapes import card_shape
+
+        out.document([card_shape(card) for card in cards])
     elif cards:
         run_rows.table(cards, out)
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tachograph.cli.opening import EPOCH, RUN, open_store, run_id
+from tachograph.cli.opening import EPOCH, RUN, anybody
 from tachograph.cli.options import Argument, Option, Spec
 from tachograph.cli.values import read_text
 from tachograph.domain.run import NOTE_LEVELS
@@ -24,9 +24,8 @@ SPEC = Spec(
 
 def run(params: Params, out: Output) -> None:
     """Record the note."""
-    run = run_id(params)
     text = read_text(params.text)
-    session = open_store(out).session(run, params.epoch or 0)
+    session = anybody(params, out)
     session.execute(lambda run, why: run.add_note(why, text, level=params.level))
     if out.json:
         out.document({"runId": session.run_id, "level": params.level, "text": text})

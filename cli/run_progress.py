@@ -26,4 +26,10 @@ def run(params: Params, out: Output) -> None:
         lambda run, why: run.report_progress(why, params.done, params.total, params.unit)
     )
     if out.json:
-        out.document({"completed": params.done, "total": params.total, "unit": params.unit})
+        out.document(
+            {
+                "completedUnits": params.done,
+                "totalUnits": params.total,
+                "unitLabel": params.unit,
+            }
+        )

@@ -33,7 +33,7 @@ def run(params: Params, out: Output) -> None:
     if params.strict and (params.diff or params.to is not None or params.at is not None):
         raise UsageError("--strict replays the whole run: leave out --to, --at and --diff.")
     at_us = None if params.at is None else parse_time(params.at, now_us())
-    services = open_store(out)
+    services = open_store(out, read_only=True)
     run_id = find_run(services, params.run, out)
     if params.strict:
         replay_lines.compare(services, out, run_id)

@@ -1,4 +1,4 @@
-"""Runs as rows of a table and as JSON."""
+"""Runs as rows of a table."""
 
 from __future__ import annotations
 
@@ -32,28 +32,6 @@ def table(cards: list[Card], out: Output) -> None:
             out.line(line[:place] + paint(status) + line[place + len(status) :])
         else:  # plain, or too narrow for the whole status
             out.line(line)
-
-
-def shape(card: Card) -> dict[str, Any]:
-    """Return a card as JSON."""
-    return {
-        "id": card["id"],
-        "command": card["command"],
-        "title": card["title"],
-        "parent": card["parent"],
-        "status": card["status"],
-        "statusReason": card["status_reason"],
-        "outcome": card["outcome"],
-        "reasonCode": card["reason_code"],
-        "liveness": card["liveness"],
-        "attempts": card["epoch"],
-        "progress": card["progress"],
-        "needsAttention": card["attention"],
-        "createdUs": card["created_us"],
-        "updatedUs": card["updated_us"],
-        "finishedUs": card["finished_us"],
-        "seenUs": card["seen_us"],
-    }
 
 
 def _row(card: Card, out: Output) -> tuple[str, ...]:

@@ -24,16 +24,18 @@ SPEC = Spec(
 
 def run(params: Params, out: Output) -> None:
     """Print the entries of the timeline."""
-    from tachograph.cli.timeline_lines import line, shape
+    from tachograph.cli.timeline_lines import line
     from tachograph.looking import judge_of
 
-    services = open_store(out)
+    services = open_store(out, read_only=True)
     run_id = find_run(services, params.run, out)
     judge = judge_of(services)
     newest = limit_of(params)
     entries = ask(services, out, lambda view: timeline(view, judge, run_id, newest=newest))
     if out.json:
-        out.document({"run": run_id, "entries": [shape(entry) for entry in entries]})
+        from tachograph.shapes import timeline_shape
+
+        out.document({"jobRunId": run_id, "entries": timeline_shape(entries)})
     else:
         for entry in entries:
             out.line(line(entry, out))

@@ -1,9 +1,8 @@
-"""Entries of a timeline as lines and as JSON."""
+"""Entries of a timeline as lines."""
 
 from __future__ import annotations
 
 from tachograph.cli.event_lines import brief
-from tachograph.cli.run_card import camel
 from tachograph.cli.tables import shown
 from tachograph.cli.times import span
 from tachograph.domain.owner import Owner
@@ -27,11 +26,6 @@ def line(entry: Entry, out: Output) -> str:
     took = f"  ({span(end_us - entry['time_us'])})" if end_us is not None else ""
     text = _TEXTS.get(entry["kind"], _any)(entry)
     return shown(f"{when}  {entry['kind']:<11} {text}{took}".rstrip())
-
-
-def shape(entry: Entry) -> dict[str, Any]:
-    """Return an entry as JSON."""
-    return {camel(name): value for name, value in entry.items()}
 
 
 def _any(entry: Entry) -> str:

@@ -22,7 +22,7 @@ def run(_params: Params, out: Output) -> int:
     from tachograph import storekeeping
     from tachograph.cli.bars import Bar
 
-    services = open_store(out)
+    services = open_store(out, read_only=True)
     with Bar(out, "check") as bar:
         found = storekeeping.check_views(services, bar)
     if out.json:

@@ -21,7 +21,7 @@ def run(_params: Params, out: Output) -> None:
     from tachograph.projecting import lag
     from tachograph.projections.views import VERSIONS
 
-    services = open_store(out)
+    services = open_store(out, read_only=True)
     behind = lag(services.log, services.views())
     head = services.log.head().position
     found = [

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tachograph.cli.exit_codes import of_error
 from tachograph.cli.opening import open_store
 from tachograph.cli.options import UsageError
-from tachograph.cli.run_start import environment
+from tachograph.cli.starts import environment
 from tachograph.cli.values import pairs
 from tachograph.continuing import start_phase
 from tachograph.domain.errors import FencedError, TachographError

@@ -5,6 +5,7 @@ from __future__ import annotations
 from struct import Struct
 
 from tachograph.domain.errors import RecordOutOfRangeError
+from tachograph.domain.records import GENESIS_DIGEST
 
 try:
     from _blake2 import blake2b  # hashlib costs a short command 2 ms and is the same function
@@ -137,6 +138,14 @@ def check_position(name: str, position: int) -> None:
     """Refuse a position of another log that is no whole number from 0 to MAX_VERSION."""
     if not 0 <= position <= MAX_VERSION:
         raise RecordOutOfRangeError(name, f"position {position!r}", MAX_VERSION)
+
+
+def unpack_head(value: bytes | None) -> tuple[int, bytes]:
+    """Return the last position and its digest; those of an empty log for what is no head."""
+    if value is None or len(value) != HEAD.size:
+        return 0, GENESIS_DIGEST
+    position, digest = HEAD.unpack(value)
+    return position, digest
 
 
 def digest_body(body: bytes) -> bytes:

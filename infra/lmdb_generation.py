@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import os
+from threading import get_ident
 
 from tachograph.domain.errors import StoreCorruptError
 from tachograph.infra.lmdb_environment import open_environment
+from tachograph.infra.locks import FileLock
 from tachograph.infra.view_rows import TABLES, Rows
 
 TYPE_CHECKING = False
@@ -155,3 +157,48 @@ class ReadingViews:
     ) -> None:
         self._tables.end()
         self._transaction.__exit__(kind, error, trace)
+
+
+class BuildLock:
+    """Held while generations are made, swapped or removed; a thread may take it twice."""
+
+    __slots__ = ("_depth", "_file", "_owner", "_path")
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._owner = 0
+        self._depth = 0
+        self._file: FileLock | None = None
+
+    @property
+    def nested(self) -> bool:
+        """Whether the thread that holds it has taken it more than once."""
+        return self._depth > 1
+
+    def __enter__(self) -> None:
+        if self._owner != get_ident():
+            file = FileLock(self._path)
+            file.__enter__()
+            self._file, self._owner = file, get_ident()
+        self._depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self._depth -= 1
+        if not self._depth and self._file is not None:
+            self._owner = 0
+            self._file.__exit__(None, None, None)
+
+
+def remove(path: str) -> None:
+    """Remove a generation; what another process keeps from being removed stays until later."""
+    doomed = path + "-removed"
+    try:
+        os.rename(path, doomed)  # so that nobody opens it while its files go one by one
+    except OSError:
+        doomed = path
+    try:
+        for name in os.listdir(doomed):
+            os.unlink(os.path.join(doomed, name))
+        os.rmdir(doomed)
+    except OSError:
+        return

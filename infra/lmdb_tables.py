@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from tachograph.domain.errors import StoreCorruptError
-from tachograph.domain.records import GENESIS_DIGEST
-from tachograph.infra.layout import HEAD, TEXT, U32, U64, decode_text, encode_text, with_length
+from tachograph.infra.layout import (
+    TEXT,
+    U32,
+    U64,
+    decode_text,
+    encode_text,
+    unpack_head,
+    with_length,
+)
 from tachograph.infra.lmdb_tracking import LMDBTracking
 
 TYPE_CHECKING = False
@@ -91,8 +98,7 @@ class Tables:
         """
         cursor = txn.cursor(db=self[self.records])
         last: int = U64.unpack(cursor.key())[0] if cursor.last() else 0
-        value = txn.get(self.head)
-        position, digest = HEAD.unpack(value) if value else (0, GENESIS_DIGEST)
+        position, digest = unpack_head(txn.get(self.head))
         if position != last:
             what = f"the log ends at record {last}, its head is {position}"
             raise StoreCorruptError(self.environment.folder, what)

@@ -11,14 +11,15 @@ from tachograph.infra.layout import (
     BODY,
     DIGEST_SIZE,
     FORMAT,
-    HEAD,
     TEXT,
     U32,
+    U64,
     digest_record,
     name_key,
     pack_position,
     pack_version_key,
     stored_body_digest,
+    unpack_head,
     unpack_header,
 )
 
@@ -113,16 +114,18 @@ class Verification:
         try:
             with tables.environment.read() as txn:
                 cursor = txn.cursor(db=tables[tables.records])
+                position, digest = unpack_head(txn.get(tables.head))
                 last = _number(cursor.key()) if cursor.last() else 0
-                stored = txn.get(tables.head) or b""
+                if len(cursor.key()) not in (0, U64.size):
+                    last = position
                 records = txn.stat(tables[tables.records])["entries"]
                 entries = txn.stat(tables[tables.index])["entries"]
         except StoreCorruptError as error:
             return 0, None, [Problem("unreadable", 0, f"the end of the log: {error.args[1]}")]
-        position, digest = HEAD.unpack(stored) if stored else (0, GENESIS_DIGEST)
         problems = []
         if position != last:
-            problems.append(Problem("cut-off", last, f"the log ended at record {position} before"))
+            kind = "cut-off" if position > last else "added"
+            problems.append(Problem(kind, last, f"the log ended at record {position} before"))
         if records != last:
             problems.append(Problem("count", last, f"{records} records for {last} positions"))
         if entries != records:
@@ -131,41 +134,55 @@ class Verification:
         return last, digest if position == last else None, problems
 
     def _check_chunk(self, last: int) -> list[Problem]:
-        """Check the next records in one transaction; where pages are damaged, one by one."""
+        """Check the next records in one transaction; where that fails, one by one."""
         problems: list[Problem] = []
         tables = self._tables
-        before = self._position
+        before, digest = self._position, self._digest
         try:
             with tables.environment.read() as txn:
                 cursor = txn.cursor(db=tables[tables.records])
-                found = cursor.set_range(pack_position(self._position + 1))
+                after = pack_position(self._position + 1)
+                found = cursor.set_range(after) if self._position else cursor.first()
                 for key, value in islice(cursor.iternext(), CHUNK if found else 0):
+                    if len(key) != U64.size:
+                        problems.append(Problem("unreadable", 0, f"{key.hex()} is no position"))
+                        continue
                     if _number(key) > last:
                         break
+                    digest = self._digest
                     problems += self._check_record(txn, _number(key), value)
                     problems += self._check_entry(txn, _number(key), value)
+                    self._position = _number(key)
         except StoreCorruptError:
-            problems += self._check_singly(min(self._position + CHUNK, last))
+            self._digest = digest
+            return problems + self._check_singly(min(self._position + CHUNK, last))
         if self._position == before:  # a damaged key is in the way
             problems += self._check_singly(min(before + CHUNK, last))
         return problems
 
     def _check_singly(self, last: int) -> list[Problem]:
+        """Check the next records in a transaction each: an error ends the use of one."""
         problems: list[Problem] = []
         for position in range(self._position + 1, last + 1):
-            value = None
             for check in (self._check_record, self._check_entry):
                 try:
                     with self._tables.environment.read() as txn:
                         records = self._tables[self._tables.records]
                         value = txn.get(pack_position(position), db=records)
-                        if value is not None:
-                            problems += check(txn, position, value)
+                        if value is None:
+                            break
+                        problems += check(txn, position, value)
                 except StoreCorruptError as error:
                     problems.append(Problem("unreadable", position, str(error.args[1])))
-                    self._skip(position)
+                    self._digest = None
+                    self._position = position
                     break
-        self._position = last
+            else:
+                self._position = position
+        if self._position < last:
+            what = f"no record up to {last}"
+            problems.append(Problem("missing", self._position + 1, what))
+            self._position, self._digest = last, None
         return problems
 
     def _check_record(self, txn: Transaction, position: int, value: bytes) -> Iterator[Problem]:
@@ -173,7 +190,7 @@ class Verification:
         if position > self._position + 1:
             yield Problem("missing", self._position + 1, f"no record before {position}")
             self._digest = None
-        before, self._digest, self._position = self._digest, None, position
+        before, self._digest = self._digest, None
         damage = _damage(value)
         if damage:
             yield Problem("unreadable", position, damage)
@@ -282,10 +299,6 @@ class Verification:
                     )
                     problems.append(Problem("index", _number(place), what))
         return problems, key
-
-    def _skip(self, position: int) -> None:
-        self._position = position
-        self._digest = None
 
 
 def _number(data: bytes) -> int:

@@ -9,7 +9,7 @@ have the old one open go on with it and see the swap at their next use; its file
 from __future__ import annotations
 
 import os
-from threading import Lock, get_ident
+from threading import Lock
 
 from tachograph.domain.errors import (
     StoreBusyError,
@@ -18,8 +18,7 @@ from tachograph.domain.errors import (
     StoreNotFoundError,
 )
 from tachograph.infra.lmdb_errors import translate
-from tachograph.infra.lmdb_generation import Generation
-from tachograph.infra.locks import FileLock
+from tachograph.infra.lmdb_generation import BuildLock, Generation, remove
 from tachograph.infra.view_rows import Rows
 
 TYPE_CHECKING = False
@@ -55,7 +54,7 @@ class LMDBViews:
         self._left: list[Generation] = []
         """Old ones that are still to be closed."""
         self._opening = Lock()
-        self._building = _BuildLock(os.path.join(folder, _LOCK))
+        self._building = BuildLock(os.path.join(folder, _LOCK))
 
     def read(self) -> _Reading:
         """Return a `with` block that sees all views as of one moment.
@@ -210,7 +209,7 @@ class LMDBViews:
         current = self._named()
         for name in os.listdir(self._folder):
             if name.startswith(_PREFIX) and name != current:
-                _remove(os.path.join(self._folder, name))
+                remove(os.path.join(self._folder, name))
 
 
 class _Reading:
@@ -276,53 +275,8 @@ class _Building:
                 views._publish(self._made)
             else:
                 self._made.close()
-                _remove(self._made.path)
+                remove(self._made.path)
         except OSError as failed:
             raise translate(failed, views._folder) from failed
         finally:
             views._building.__exit__()
-
-
-class _BuildLock:
-    """Held while generations are made, swapped or removed; a thread may take it twice."""
-
-    __slots__ = ("_depth", "_file", "_owner", "_path")
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._owner = 0
-        self._depth = 0
-        self._file: FileLock | None = None
-
-    @property
-    def nested(self) -> bool:
-        """Whether the thread that holds it has taken it more than once."""
-        return self._depth > 1
-
-    def __enter__(self) -> None:
-        if self._owner != get_ident():
-            file = FileLock(self._path)
-            file.__enter__()
-            self._file, self._owner = file, get_ident()
-        self._depth += 1
-
-    def __exit__(self, *_: object) -> None:
-        self._depth -= 1
-        if not self._depth and self._file is not None:
-            self._owner = 0
-            self._file.__exit__(None, None, None)
-
-
-def _remove(path: str) -> None:
-    """Remove a generation; what another process keeps from being removed stays until later."""
-    doomed = path + "-removed"
-    try:
-        os.rename(path, doomed)  # so that nobody opens it while its files go one by one
-    except OSError:
-        doomed = path
-    try:
-        for name in os.listdir(doomed):
-            os.unlink(os.path.join(doomed, name))
-        os.rmdir(doomed)
-    except OSError:
-        return

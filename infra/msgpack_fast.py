@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgpack import (  # type: ignore[import-untyped]
+from msgpack import (
     ExtType,
     Packer,
     Timestamp,

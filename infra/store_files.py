@@ -21,6 +21,7 @@ from tachograph.domain.errors import (
     StorePathError,
 )
 from tachograph.infra import lmdb_files, store_folder
+from tachograph.infra.durable import sync_file, sync_folder
 from tachograph.infra.lmdb_environment import open_environment
 from tachograph.infra.lmdb_errors import translate
 from tachograph.infra.store_pages import page_problems
@@ -122,7 +123,7 @@ class StoreFiles:
             with _translated(path):
                 _sync_tree(made)
                 made.replace(path)  # over an empty folder, never over anything else
-                _sync(path.parent)
+                sync_folder(str(path.parent))
         finally:
             shutil.rmtree(made, ignore_errors=True)
 
@@ -139,7 +140,7 @@ class StoreFiles:
             environment.copy_to(str(copy))
         finally:
             environment.close()
-        _sync(copy / _DATA)
+        _sync_data(copy)
 
     def copy_blob(self, ref: BlobRef, target: str) -> None:
         """Copy the file of a payload; after this returns it is on disk."""
@@ -179,7 +180,7 @@ class StoreFiles:
                     environment.copy(str(folder), compact=True)
                 finally:
                     environment.close()
-                _sync(folder / _DATA)
+                _sync_data(folder)
             yield str(folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -188,7 +189,7 @@ class StoreFiles:
         """Make the copy in a folder the log. To be called while alone; durable on return."""
         with _translated(self._log):
             (Path(folder) / _DATA).replace(self._data)
-            _sync(self._log)
+            sync_folder(str(self._log))
 
     def data_bytes(self, folder: str | None = None) -> int:
         """Return the size of the log's data file, or of the one in a folder."""
@@ -229,10 +230,10 @@ def new_file(path: str) -> Iterator[TextIO]:
         with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
         with _translated(target):
             Path(name).replace(target)
-            _sync(target.parent)
+            sync_folder(str(target.parent))
     finally:
         Path(name).unlink(missing_ok=True)
 
@@ -272,20 +273,15 @@ def _copy(source: Path, copy: Path) -> None:
     with source.open("rb") as original, copy.open("xb") as file:
         shutil.copyfileobj(original, file, _COPY_BYTES)
         file.flush()
-        os.fsync(file.fileno())
+        sync_file(file.fileno())
     shutil.copymode(source, copy)
 
 
 def _sync_tree(folder: Path) -> None:
     for parent, _, _ in os.walk(folder):
-        _sync(Path(parent))
+        sync_folder(parent)
 
 
-def _sync(path: Path) -> None:
-    if os.name == "nt" and path.is_dir():
-        return  # Windows has no such call for folders
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _sync_data(folder: Path) -> None:
+    with (folder / _DATA).open("rb+") as file:
+        sync_file(file.fileno())

@@ -270,7 +270,7 @@ class Rows:
         Rows hold plain values, so the codec's scrutiny of each part would find nothing.
         """
         if self._packer is None and "msgpack" in sys.modules:
-            from msgpack import Packer  # type: ignore[import-untyped]
+            from msgpack import Packer
 
             self._packer = Packer(strict_types=True)
         if self._packer is not None:

@@ -46,7 +46,7 @@ def _settle(run: Summary, key: str) -> str:
 
     return (
         f"Find out whether {key!r} has happened, and say so: `tacho run effect {quote(key)} "
-        f"--run {run['id']} --done --reason …`; a job that repeats it needs --retry."
+        f"--run {run['id']} --done --reason …`, or `--retry --reason …` to let it be done again."
     )
 
 

@@ -184,7 +184,7 @@ def import_(
     head = log.head()
     found = check(source, head.position, progress)
     _refuse_other_events(log, head, found, store, source.name)
-    for _, copy in source.copies():
+    for _, copy in source.copies() if found.blobs else ():
         if isinstance(copy, CopiedBlob) and copy.data is not None:
             blobs.put(copy.data)
     new = max(0, found.end.position - head.position)

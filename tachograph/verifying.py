@@ -93,21 +93,24 @@ def parse_anchor(text: str) -> Head:
 def references(codec: Codec, packed: bytes) -> list[BlobRef] | None:
     """Return the payloads that an event's body or a payload refers to; None if it is unreadable."""
     try:
-        return list(_references(codec.unpack(packed)))
+        return _references(codec.unpack(packed))
     except UNREADABLE:
         return None
 
 
-def _references(value: Any) -> Iterator[BlobRef]:
-    if isinstance(value, BlobRef):
-        yield value
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from _references(key)
-            yield from _references(item)
-    elif isinstance(value, list | tuple | set | frozenset):
-        for item in value:
-            yield from _references(item)
+def _references(value: Any) -> list[BlobRef]:
+    found: list[BlobRef] = []
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, BlobRef):
+            found.append(part)
+        elif isinstance(part, dict):
+            waiting.extend(part.values())
+            waiting.extend(key for key in part if not isinstance(key, str))
+        elif isinstance(part, list | tuple | set | frozenset):
+            waiting.extend(part)
+    return found
 
 
 def reason(error: Exception) -> str:

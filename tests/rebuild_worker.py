@@ -11,7 +11,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from tachograph import portions, projecting
-from tachograph.infra import lmdb_views
 from tachograph.infra.codec import Codec
 from tachograph.infra.lmdb_environment import open_environment
 from tachograph.infra.lmdb_generation import Generation
@@ -28,9 +27,9 @@ POINTS: dict[str, tuple[Any, str]] = {
     "committing": (Generation, "update"),
     "flushing": (Generation, "flush"),
     "publishing": (LMDBViews, "_publish"),
-    "swapping": (lmdb_views.os, "replace"),
+    "swapping": (os, "replace"),
     "sweeping": (LMDBViews, "_sweep"),
-    "removing": (lmdb_views.os, "unlink"),
+    "removing": (os, "unlink"),
 }
 
 

@@ -37,16 +37,16 @@ def timeline_of(events: Iterable[Event], portion: int = 1000) -> list[Fields]:
     views = MemoryViews(Codec())
     numbered = list(enumerate(events, start=1))
     for first in range(0, len(numbered), portion):
+        part = numbered[first : first + portion]
 
-        def work(writer: Any, part: list[tuple[int, Event]]) -> None:
+        def work(writer: Any, part: list[tuple[int, Event]] = part) -> None:
             timelines = Timelines(writer)
             for position, event in part:
                 fields = dict(vars(event))
                 timelines.fold(event.TOPIC, fields, position, event.originator_id)
             timelines.flush()
 
-        part = numbered[first : first + portion]
-        views.update(lambda writer, part=part: work(writer, part))
+        views.update(work)
     with views.read() as reader:
         return reader.timeline(numbered[0][1].originator_id)
 

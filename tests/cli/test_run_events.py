@@ -7,6 +7,7 @@ import os
 import selectors
 import signal
 import subprocess
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -193,12 +194,22 @@ def test_a_follower_sees_what_another_process_records_and_ends_with_the_run(
 
 
 def test_a_follower_does_not_wait_for_a_run_that_has_lost_its_process(
-    services: Services, follow: Callable[..., Follower]
+    services: Services, capsys: Capture
 ) -> None:
     begin(services, "lost")
-    code, out, _ = follow("lost", "--until-finished").end()
 
-    assert (code, len(out.splitlines())) == (0, 2)
+    assert len(lines(capsys, "lost", "--follow", "--until-finished")) == 2
+
+
+def test_ctrl_c_while_following_is_no_error(
+    services: Services, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(time, "sleep", interrupt)
+
+    assert len(lines(capsys, "job-1", "--follow", "--limit", "3")) == 3
 
 
 def test_a_follower_of_all_runs_ends_cleanly_on_ctrl_c(

@@ -66,13 +66,13 @@ def listed(capsys: Capture, *arguments: str) -> list[dict[str, Any]]:
 def test_the_runs_that_are_asked_for_are_listed_newest_first(
     store: Path, capsys: Capture, arguments: tuple[str, ...], expected: list[str]
 ) -> None:
-    assert [card["id"] for card in listed(capsys, *arguments)] == [
+    assert [card["jobRunId"] for card in listed(capsys, *arguments)] == [
         f"job-{name}" for name in expected
     ]
 
 
 def test_each_status_has_its_reason(store: Path, capsys: Capture) -> None:
-    found = {card["id"].removeprefix("job-"): card for card in listed(capsys)}
+    found = {card["jobRunId"].removeprefix("job-"): card for card in listed(capsys)}
 
     assert {name: card["status"] for name, card in found.items()} == {
         "done": "success",
@@ -86,7 +86,11 @@ def test_each_status_has_its_reason(store: Path, capsys: Capture) -> None:
     assert "has ended" in found["lost"]["statusReason"]
     assert found["blocked"]["statusReason"] == "waits for the disk"
     assert found["cancelled"]["statusReason"] == "not wanted"
-    assert found["done"]["progress"] == {"completed": 3, "total": 3, "unit": "batches"}
+    assert found["done"]["progress"] == {
+        "completedUnits": 3,
+        "totalUnits": 3,
+        "unitLabel": "batches",
+    }
 
 
 def test_a_table_for_people_names_status_progress_and_reason(store: Path, capsys: Capture) -> None:
@@ -179,7 +183,7 @@ def test_a_run_is_listed_as_interrupted_once_its_process_was_killed(
     (card,) = json.loads(tacho("run", "list", "--json").stdout)
 
     assert killed.returncode == -9
-    assert (card["id"], card["status"]) == (killed.stdout.strip(), "interrupted")
+    assert (card["jobRunId"], card["status"]) == (killed.stdout.strip(), "interrupted")
 
 
 def test_a_store_that_cannot_be_written_is_listed_all_the_same(

@@ -110,6 +110,17 @@ def test_nonsense_is_refused_before_a_run_is_made(
     assert message in done.stderr
 
 
+@pytest.mark.parametrize("wrong", ["--id 'a b'", "--nothing"])
+def test_an_eval_of_a_start_that_failed_fails(
+    wrong: str, store_environment: Path, tmp_path: Path
+) -> None:
+    """Without a word on stdout the script would go on, and record for nobody."""
+    script = f'set -e\neval "$(tacho run start demo {wrong} --export)"\necho went on\n'
+    done = subprocess.run(bash(script, tmp_path), cwd=tmp_path, capture_output=True, text=True)
+
+    assert (done.returncode, done.stdout) == (2, "")
+
+
 def test_a_process_that_is_not_there_cannot_own(store_environment: Path, capsys: Capture) -> None:
     with subprocess.Popen(["true"]) as ended:
         pass

@@ -10,6 +10,7 @@ import pytest
 from command_line import here
 from stores import begin, opened, record_run
 
+from tachograph.domain.events import ApprovalRequested
 from tachograph.infra.processes import describe
 from tachograph.starting import Start
 
@@ -56,15 +57,15 @@ def test_a_card_has_everything_that_a_person_asks_for(services: Services, capsys
     card = status(capsys)
 
     assert (card["status"], card["liveness"], card["command"]) == ("interrupted", "gone", "report")
-    assert [(p["phase"], p["status"], p["batches"], p["total"]) for p in card["phases"]] == [
+    assert [(p["name"], p["status"], p["batches"], p["total"]) for p in card["phases"]] == [
         ("load", "completed", 0, None),
         ("parse", "interrupted", 2, 4),
     ]
-    assert card["effectsInDoubt"] == ["mail 1", "ping"]
+    assert [effect["key"] for effect in card["effectsInDoubt"]] == ["mail 1", "ping"]
     assert card["checkpoint"]["version"] == 11
     assert [attempt["epoch"] for attempt in card["attempts"]] == [1]
-    assert card["progress"] == {"completed": 2, "total": 4, "unit": "batches"}
-    assert card["counters"]["batches"] == 2
+    assert card["progress"] == {"completedUnits": 2, "totalUnits": 4, "unitLabel": "batches"}
+    assert card["diagnostics"]["batches"] == 2
 
 
 def test_a_card_for_people_ends_with_the_newest_events_and_the_next_step(
@@ -88,11 +89,18 @@ def test_a_card_for_people_ends_with_the_newest_events_and_the_next_step(
     assert text.count("\n   ") == 5 + 2, "five events, and two rows that go on"
 
 
+def ask_for_approval(session: Session) -> None:
+    subject = {"approval": "deploy", "subject": 1, "subject_digest": "d"}
+    session.execute(lambda run, why: run._record(ApprovalRequested, why, **subject))
+
+
 @pytest.mark.parametrize(
     ("end", "expected"),
     [
         (lambda s: s.finish("failed", reason="no luck"), "a new attempt begins at the start"),
         (lambda s: s.save_checkpoint(1), "goes on from the checkpoint of version 3"),
+        (lambda s: (s.start_phase("p"), s.end_phase("p")), "goes on after phase 'p'"),
+        (ask_for_approval, "waits until somebody decides on 'deploy'"),
         (lambda s: s.finish("success"), "is finished"),
         (lambda s: s.execute(lambda run, why: run.cancel(why, "no")), "is finished"),
         (lambda s: s.execute(lambda run, why: run.expire(why, "old")), "is finished"),
@@ -125,7 +133,7 @@ def test_an_effect_of_an_earlier_attempt_is_in_doubt_while_a_later_one_runs(
     begin(services).intend_effect("mail")
     services.starter.start(Start("report", {"n": 1}, run_id="job-1"), describe(os.getpid()))
 
-    assert status(capsys)["effectsInDoubt"] == ["mail"]
+    assert [effect["key"] for effect in status(capsys)["effectsInDoubt"]] == ["mail"]
 
 
 def test_verdict_files_and_outcome_are_shown(
@@ -139,9 +147,9 @@ def test_verdict_files_and_outcome_are_shown(
     card = status(capsys)
     text = here(capsys, "run", "status", "job-1").stdout
 
-    assert card["verdict"]["outcome"] == card["outcome"]
+    assert card["verdict"]["outcome"] == card["semanticOutcome"]
     assert card["artifacts"][0]["name"] == "out"
-    assert f"Verdict    {card['outcome']}: " in text
+    assert f"Verdict    {card['semanticOutcome']}: " in text
     assert "Files      1" in text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -27,7 +28,7 @@ tacho run finish
 
 def play(folder: Path, store: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     folder.mkdir(exist_ok=True)
-    environment = {"TACHO_STORE": str(store), "PATH": "/usr/local/bin:/usr/bin:/bin"}
+    environment = {**os.environ, "TACHO_STORE": str(store)}
     return subprocess.run(
         bash(JOB, folder, *arguments), cwd=folder, env=environment, capture_output=True, text=True
     )

@@ -253,6 +253,17 @@ def test_an_import_of_something_else_is_refused(
     assert said in done.stderr
 
 
+def test_an_import_without_the_payloads_that_were_lost_says_so(
+    store: Path, capsys: Capture, tmp_path: Path
+) -> None:
+    blob(store).unlink()
+    here(capsys, "store", "export", "--out", tmp_path / "export")
+    done = here(capsys, "store", "import", tmp_path / "export", "--store", tmp_path / "new")
+
+    assert done.returncode == 0
+    assert "1 payloads were missing" in done.stderr
+
+
 def test_an_import_into_another_store_is_refused(
     store: Path, capsys: Capture, tmp_path: Path
 ) -> None:

@@ -66,12 +66,16 @@ def spawn(store: str, kind: str) -> tuple[int, int]:
     try:
         os.close(out)
         services = open_store(store, create=True)
-        WORKERS[kind](services, lambda text: os.write(inside, f"{text}\n".encode()) and None)
+        WORKERS[kind](services, lambda text: _tell(inside, text))
     except RunOwnedError:
         os._exit(3)
     except BaseException as error:
         os.write(inside, f"error {type(error).__name__}: {error}\n".encode())
     os._exit(1)
+
+
+def _tell(pipe: int, text: str) -> None:
+    os.write(pipe, f"{text}\n".encode())
 
 
 def kill_at_random(pid: int, pipe: int, chance: random.Random) -> list[str]:

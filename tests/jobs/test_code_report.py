@@ -8,6 +8,7 @@ import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -150,7 +151,7 @@ class _Texts(HTMLParser):
 
 
 def test_the_page_is_self_contained_and_escapes_names() -> None:
-    facts = [
+    facts: list[dict[str, Any]] = [
         {
             "path": "<b>&.py",
             "lines": 3,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from workbench import Workbench
 
@@ -12,6 +13,7 @@ from tachograph.measuring import measure
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tachograph.domain.event import Cause
     from tachograph.domain.run import Run
 
 
@@ -23,12 +25,13 @@ def recorded(*paths: Path) -> Run:
             size, sha256 = measure(path)
         except OSError:
             size, sha256 = 1, "ab"
-        session.execute(
-            lambda run, why, path=path, size=size, sha256=sha256: run.record_artifact(
-                why, path.name[:9], path=str(path), size=size, sha256=sha256
-            )
-        )
+        name, fields = path.name[:9], {"path": str(path), "size": size, "sha256": sha256}
+        session.execute(partial(record, name, fields))
     return session.run
+
+
+def record(name: str, fields: dict[str, Any], run: Run, cause: Cause) -> None:
+    run.record_artifact(cause, name, **fields)
 
 
 def states(run: Run) -> dict[str, str]:

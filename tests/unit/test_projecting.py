@@ -20,7 +20,7 @@ from tachograph.infra.lmdb_environment import open_environment
 from tachograph.infra.lmdb_log import LMDBLog
 from tachograph.infra.lmdb_views import LMDBViews
 from tachograph.infra.memory_views import MemoryViews
-from tachograph.projecting import ProjectionStoppedError
+from tachograph.portions import ProjectionStoppedError
 from tachograph.projections.views import VERSIONS
 
 if TYPE_CHECKING:

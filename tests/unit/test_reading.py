@@ -13,6 +13,7 @@ from tachograph import reading
 from tachograph.domain.errors import AmbiguousRunError, RunNotFoundError
 from tachograph.domain.events import ApprovalRequested, AttentionRaised
 from tachograph.domain.outcome import OUTCOMES, is_terminal
+from tachograph.domain.run import Run
 
 if TYPE_CHECKING:
     from tachograph.domain.event import Cause
@@ -389,7 +390,8 @@ def test_a_timeline_shows_what_is_open_as_interrupted_when_nobody_is_alive(bench
 def test_the_newest_entries_of_a_timeline_can_be_asked_for(bench: Viewed) -> None:
     session = bench.start(run_id="job-1")
     for number in range(20):
-        session.execute(lambda run, why, number=number: run.add_note(why, f"note {number}"))
+        text = f"note {number}"
+        session.execute(partial(Run.add_note, text=text))
 
     assert [entry["text"] for entry in timeline(bench, newest=2)] == ["note 18", "note 19"]
 

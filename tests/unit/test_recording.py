@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -143,7 +144,7 @@ def test_a_phase_that_was_completed_stays_completed(bench: Workbench) -> None:
 def test_batches_may_run_side_by_side_and_finish_in_any_order(bench: Workbench) -> None:
     barrier = threading.Barrier(2)
 
-    def double(items: list[int]) -> list[int]:
+    def double(items: Sequence[int]) -> list[int]:
         barrier.wait()
         return [2 * n for n in items]
 
@@ -156,10 +157,10 @@ def test_batches_may_run_side_by_side_and_finish_in_any_order(bench: Workbench) 
 def test_the_first_exception_of_a_batch_ends_the_phase_but_keeps_what_is_finished(
     bench: Workbench,
 ) -> None:
-    def work(items: list[int]) -> list[int]:
+    def work(items: Sequence[int]) -> list[int]:
         if 3 in items:
             raise ValueError("three")
-        return items
+        return list(items)
 
     with pytest.raises(ValueError, match="three"), bench.record() as run:
         with run.phase("one") as phase, ThreadPoolExecutor(1) as pool:
@@ -202,11 +203,10 @@ def test_an_async_step_is_called_once_per_run(bench: Workbench) -> None:
 
     async def job() -> list[int]:
         async with bench.record() as run:
-            results = await asyncio.gather(fetch(1), fetch(2))
-            results.append(await fetch(1))
+            results = [*await asyncio.gather(fetch(1), fetch(2)), await fetch(1)]
             assert tachograph.current() is run
         assert tachograph.current() is None
-        return list(results)
+        return results
 
     assert asyncio.run(job()) == [10, 20, 10]
     assert calls == [1, 2]

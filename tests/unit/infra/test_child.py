@@ -152,13 +152,15 @@ def test_signals_are_forwarded_once(name: str) -> None:
 
 def test_ctrl_c_at_a_terminal_reaches_the_child_once() -> None:
     """The terminal signals the whole foreground group: forwarding would be a second time."""
-    process, terminal = pty.fork()
-    if process == 0:
-        os.execv(PYTHON, [PYTHON, "-c", WRAPPER, PYTHON, "-c", LISTENER, "SIGINT"])
-    shown = read_until(terminal, b"ready")
-    os.write(terminal, b"\x03")
-    shown += read_until(terminal, b"ended")
-    os.waitpid(process, 0)
+    terminal, other = pty.openpty()
+    # The first terminal that the leader of a session opens controls the session.
+    leader = ["sh", "-c", 'exec <>"$0" >&0 2>&0; exec "$@"', os.ttyname(other)]
+    command = [PYTHON, "-c", WRAPPER, PYTHON, "-c", LISTENER, "SIGINT"]
+    with subprocess.Popen([*leader, *command], start_new_session=True):
+        os.close(other)
+        shown = read_until(terminal, b"ready")
+        os.write(terminal, b"\x03")
+        shown += read_until(terminal, b"ended")
     os.close(terminal)
 
     assert shown.count(b"got SIGINT") == 1

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack
 import pytest
 from stored_values import Nowhere, exact
 

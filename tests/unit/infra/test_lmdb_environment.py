@@ -27,7 +27,7 @@ from tachograph.domain.errors import (
     StoreNotFoundError,
     StoreReadOnlyError,
 )
-from tachograph.infra import filesystems, lmdb_files, lmdb_mapping
+from tachograph.infra import filesystems, lmdb_environment, lmdb_files, lmdb_mapping
 from tachograph.infra.lmdb_environment import Environment, map_size_setting, open_environment
 from tachograph.infra.lmdb_errors import translate
 
@@ -413,6 +413,49 @@ say("done")
 
         with opened(folder) as environment, environment.read() as txn:
             assert txn.stat()["entries"] == 80
+
+    def test_a_map_grown_by_another_process_is_followed_here(self, folder: Path) -> None:
+        script = """
+environment = open_environment(folder)
+environment.update(lambda txn: txn.put(b"k", b"x" * 3 * 2**20))
+"""
+        with opened(folder, map_size=MIB) as environment:
+            assert run(script, folder) == ""
+
+            assert get(environment, b"k") == b"x" * 3 * MIB
+            assert environment.map_size > MIB
+
+    def test_a_map_that_others_keep_enlarging_is_given_up(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def resized(_: lmdb.Environment) -> None:
+            raise lmdb.MapResizedError("x")
+
+        with opened(folder) as environment:
+            monkeypatch.setattr(lmdb_environment, "_begin_write", resized)
+            with pytest.raises(StoreBusyError, match="keep enlarging"):
+                put(environment, b"k", b"v")
+
+    def test_an_environment_that_must_be_shut_down_is_reopened(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Liblmdb refuses everything after a meta page could not be written (MDB_PANIC)."""
+        real = lmdb_environment._begin_write
+        panics = [lmdb.PanicError("x")]
+
+        def panic(environment: lmdb.Environment) -> lmdb.Transaction[bytes]:
+            if panics:
+                raise panics.pop()
+            return real(environment)
+
+        with opened(folder, b"one") as environment:
+            before = environment._raw
+            monkeypatch.setattr(lmdb_environment, "_begin_write", panic)
+            environment.update(lambda txn: txn.put(b"k", b"v", db=environment.databases[b"one"]))
+
+            assert environment._raw is not before
+            with environment.read() as txn:
+                assert txn.get(b"k", db=environment.databases[b"one"]) == b"v"
 
     def test_threads_that_grow_at_once_lose_nothing(self, folder: Path) -> None:
         with opened(folder, map_size=MIB) as environment:
@@ -813,6 +856,58 @@ class TestDamage:
             assert short, "this workload no longer makes such a file"
         with opened(folder) as environment, environment.read() as txn:
             assert txn.stat()["entries"] == 300
+
+    def test_a_long_free_list_is_read_whole(self, folder: Path) -> None:
+        """One with branches, and with a record that has pages of its own."""
+        big = [b"big%d" % number for number in range(600)]
+
+        def write(keys: list[bytes]) -> None:
+            environment.update(lambda txn: [txn.put(key, b"x" * 9000) for key in keys])
+
+        def delete(keys: list[bytes]) -> None:
+            environment.update(lambda txn: [txn.delete(key) for key in keys])
+
+        def work(txn: lmdb.Transaction[bytes]) -> None:
+            for key in big:
+                txn.put(key, b"x" * 9000)
+            for key in big:
+                txn.delete(key)
+
+        def churn() -> None:
+            for number in range(80):
+                put(environment, b"%d" % number, b"y")
+            environment.update(work)
+
+        with opened(folder) as environment:
+            write(big[:300])
+            delete(big[:300])
+            put(environment, b"k", b"v")
+            with environment.read():  # keeps what is freed from now on in the list
+                thread = threading.Thread(target=churn)
+                thread.start()
+                thread.join()
+            pages = environment.enter().info()["last_pgno"] + 1
+            environment.leave()
+
+        assert (folder / "data.mdb").stat().st_size < pages * PAGE
+        with opened(folder) as environment:
+            assert get(environment, b"k") == b"v"
+
+    @pytest.mark.parametrize("offset", [10, 16])  # flags of a page, place of its first node
+    def test_a_short_file_with_a_damaged_free_list_is_refused(
+        self, folder: Path, offset: int
+    ) -> None:
+        with opened(folder) as environment:
+            assert self._shorten(environment, folder)
+            page = environment.last_transaction() & 1
+        with (folder / "data.mdb").open("r+b") as file:
+            file.seek(page * PAGE + 80)
+            root = int.from_bytes(file.read(8), sys.byteorder)  # of the free list
+            file.seek(root * PAGE + offset)
+            file.write(b"\xf0\xff")
+
+        with pytest.raises(StoreCorruptError):
+            open_environment(folder)
 
     def test_a_file_short_of_free_pages_and_of_others_is_refused(self, folder: Path) -> None:
         with opened(folder) as environment:

@@ -7,9 +7,10 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import lmdb
 import pytest
 from other_process import OtherProcess, run
 
@@ -26,9 +27,12 @@ from tachograph.domain.records import GENESIS_DIGEST, Head, NewRecord, Problem
 from tachograph.infra import layout, lmdb_mapping, lmdb_reading, lmdb_verify
 from tachograph.infra.lmdb_environment import Environment, open_environment
 from tachograph.infra.lmdb_log import LMDBLog
+from tachograph.infra.lmdb_tables import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from tachograph.infra.lmdb_environment import Database
 
 
 MIB = 2**20
@@ -509,7 +513,7 @@ class TestVerify:
         header = layout.pack_header(1, layout.TEXT, 0, 1, packed.key, 4, 0, head.digest)
         put(environment, RECORDS, layout.pack_position(7), header + b"forged")
 
-        assert problems(log) == [("cut-off", 7), ("count", 7), ("added", 7)]
+        assert problems(log) == [("added", 7), ("count", 7), ("added", 7)]
 
     def test_a_lost_index_entry_is_found(self, environment: Environment, log: LMDBLog) -> None:
         delete(environment, INDEX, entry("a", 2))
@@ -618,6 +622,16 @@ class TestVerify:
         with pytest.raises(StoreCorruptError):
             log.head()
 
+    @pytest.mark.parametrize("head", [b"", b"short"])
+    def test_a_damaged_head_is_found(
+        self, environment: Environment, log: LMDBLog, head: bytes
+    ) -> None:
+        environment.update(lambda txn: txn.put(b"events.head", head))
+
+        assert problems(log) == [("added", 6)]
+        with pytest.raises(StoreCorruptError):
+            log.append([new("c", 1)])
+
     def test_everything_is_found_in_one_go(self, environment: Environment, log: LMDBLog) -> None:
         change(environment, 1, lambda v: v[:-1] + b"!")
         delete(environment, RECORDS, layout.pack_position(3))
@@ -632,6 +646,51 @@ class TestVerify:
             "count",
             "index",
         }
+
+    @pytest.mark.parametrize(
+        "key", [b"\0" * 9, b"\0" * 7 + b"\3\0", b"\0", b"\0" * 6 + b"\1", b"\xff" * 30, b"\xff"]
+    )
+    def test_a_key_that_is_no_position_is_found(
+        self, environment: Environment, log: LMDBLog, key: bytes
+    ) -> None:
+        put(environment, RECORDS, key, stored(environment, 3))
+
+        found = [kind for kind, _ in problems(log)]
+
+        assert "count" in found
+        assert "unreadable" in found
+
+    def test_pages_that_only_liblmdb_finds_damaged_are_reported(
+        self, log: LMDBLog, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        real = layout.digest_record
+
+        def damaged(previous: bytes, position: int, *rest: Any) -> bytes:
+            if position == 3:
+                raise lmdb.CorruptedError("mdb_get")
+            return real(previous, position, *rest)
+
+        monkeypatch.setattr(lmdb_verify, "digest_record", damaged)
+
+        assert problems(log) == [("unreadable", 3)]
+
+    @pytest.mark.parametrize("database", ["records", "index", "types"])
+    def test_a_database_that_cannot_be_read_is_reported(
+        self, log: LMDBLog, environment: Environment, database: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        delete(environment, INDEX, entry("a", 2))  # so that the index is looked at
+        wanted = f"events.{database}".encode()
+        real = Tables.__getitem__
+
+        def damaged(tables: Tables, name: bytes) -> Database:
+            caller = sys._getframe(1).f_code.co_name
+            if name == wanted and caller in ("_read_end", "_check_types", "_check_entries"):
+                raise lmdb.CorruptedError("mdb_cursor_get")
+            return real(tables, name)
+
+        monkeypatch.setattr(Tables, "__getitem__", damaged)
+
+        assert ("unreadable", 0) in problems(log)
 
     def test_a_long_log_is_checked_in_parts(
         self, environment: Environment, log: LMDBLog, monkeypatch: pytest.MonkeyPatch
@@ -788,11 +847,9 @@ def test_a_full_disk_loses_nothing(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_light_module_imports_nothing_heavy(module: str) -> None:
     """Short commands are called in loops."""
-    import lmdb as lmdb_package
-
     import tachograph
 
-    paths = [str(Path(str(each.__file__)).parent.parent) for each in (tachograph, lmdb_package)]
+    paths = [str(Path(str(each.__file__)).parent.parent) for each in (tachograph, lmdb)]
     code = (
         f"import sys; sys.path += {paths!r}; before = set(sys.modules)\n"
         f"import tachograph.infra.{module}\n"

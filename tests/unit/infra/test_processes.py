@@ -18,6 +18,7 @@ from tachograph.domain.errors import ProcessNotFoundError
 from tachograph.domain.liveness import UNSEEN, Liveness, judge
 from tachograph.domain.owner import Owner
 from tachograph.infra import clock, processes
+from tachograph.infra.host import this_host
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 BOOT = "5a8d0f0e-0000-4000-8000-000000000001"
@@ -89,7 +90,7 @@ def test_a_later_process_with_the_same_pid_is_not_the_owner(
 def test_this_process_describes_itself() -> None:
     owner = processes.describe(os.getpid())
 
-    assert owner.host == processes.this_host() != ""
+    assert owner.host == this_host() != ""
     assert owner.boot_id == processes.boot_id()
     assert owner.pid_namespace == processes.pid_namespace()
     assert (owner.pid, owner.kind) == (os.getpid(), "process")

@@ -89,6 +89,7 @@ def test_a_missing_file_of_values_is_an_error(tmp_path: Path) -> None:
 def test_the_redactor_knows_what_was_collected() -> None:
     found = redactor({"API_TOKEN": "abcdef123", "CUSTOMER": "ACME Corp."}, ["CUSTOMER"])
 
+    assert found is not None
     assert found.redact("abcdef123 for ACME Corp.") == f"{MARKER} for {MARKER}"
     assert found.touches(b"..abcdef123..")
 
@@ -97,4 +98,5 @@ def test_a_private_key_in_a_variable_does_not_stay() -> None:
     line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC"
     found = redactor({"SSH_PRIVATE_KEY": f"-----BEGIN KEY-----\n{line}\n-----END KEY-----\n"})
 
+    assert found is not None
     assert found.redact(f"cannot parse {line}") == f"cannot parse {MARKER}"

@@ -29,12 +29,15 @@ class EventLog(Protocol):
 
         Raises VersionConflictError when a version of a stream is taken.
         """
+        ...
 
     def head(self) -> Head:
         """Return the end of the log."""
+        ...
 
     def stream_version(self, stream: str) -> int:
         """Return the highest version of a stream, 0 when it has none."""
+        ...
 
     def read_stream(
         self,
@@ -46,6 +49,7 @@ class EventLog(Protocol):
         reverse: bool = False,
     ) -> list[Record]:
         """Return events of a stream with `after` < version <= `up_to`."""
+        ...
 
     def read(
         self,
@@ -57,12 +61,15 @@ class EventLog(Protocol):
         topics: Collection[str] = (),
     ) -> list[Record]:
         """Return events with `after` < position <= `up_to`, newest first when `reverse`."""
+        ...
 
     def snapshot(self, stream: str, *, up_to: int | None = None) -> SnapshotRecord | None:
         """Return the latest snapshot of a stream, none newer than version `up_to`."""
+        ...
 
     def last_transaction(self) -> int:
         """Return a number that changes with every write, by any process."""
+        ...
 
 
 class Codec(Protocol):
@@ -70,9 +77,11 @@ class Codec(Protocol):
 
     def pack(self, value: Any, root: str = "value") -> bytes:
         """Return the bytes of a value. Raises UnstorableValueError, naming its place."""
+        ...
 
     def unpack(self, data: bytes) -> Any:
         """Return the value of packed bytes."""
+        ...
 
 
 class Blobs(Protocol):
@@ -80,9 +89,11 @@ class Blobs(Protocol):
 
     def put(self, data: bytes) -> BlobRef:
         """Store a payload; durable on return."""
+        ...
 
     def get(self, ref: BlobRef) -> bytes:
         """Return a payload. Raises BlobMissingError."""
+        ...
 
 
 class Presence(Protocol):
@@ -90,9 +101,11 @@ class Presence(Protocol):
 
     def beat(self, stream: str, epoch: int, note: Mapping[str, Any] | None = None) -> None:
         """Renew the lease of an attempt."""
+        ...
 
     def lease(self, stream: str) -> Lease | None:
         """Return the lease on a run, fresh or not."""
+        ...
 
 
 class Redactor(Protocol):
@@ -100,9 +113,11 @@ class Redactor(Protocol):
 
     def touches(self, packed: bytes) -> bool:
         """Say quickly whether packed bytes may hold a secret."""
+        ...
 
     def redact(self, value: Any) -> Any:
         """Return the value with every secret replaced."""
+        ...
 
 
 class Progress(Protocol):
@@ -110,3 +125,4 @@ class Progress(Protocol):
 
     def __call__(self, done: int, total: int | None) -> None:
         """Take the work done so far and the whole, where it is known."""
+        ...

@@ -17,6 +17,9 @@ ACTOR = "shell"
 RUN = Option("--run", "The run.", env="TACHO_RUN_ID", metavar="ID", complete="run")
 EPOCH = Option("--epoch", "The attempt.", kind=WHOLE, env="TACHO_EPOCH", metavar="N")
 
+AUTO = "auto"
+"""The setting `time_format` that leaves the choice to each command."""
+
 _HOW = 'Begin your script with: eval "$(tacho run start COMMAND --export)"'
 
 
@@ -29,6 +32,8 @@ def open_store(out: Output, *, create: bool = False, read_only: bool = False) ->
 
     services = open_(out.store, create=create, read_only=read_only, actor=ACTOR)
     out.keep(services)
+    if out.time is None and services.settings.time_format != AUTO:
+        out.time = services.settings.time_format
     return services
 
 

@@ -125,17 +125,13 @@ SETTINGS = {
             lowest=0, highest=16 * 1024 * 1024,
         ),
         Setting(
-            "time_format", "choice", "relative", "How times are printed.",
-            choices=("relative", "iso", "raw"),
+            "time_format", "choice", "auto",
+            "How times are printed; auto: each command as fits it.",
+            choices=("auto", "relative", "iso", "raw"),
         ),
         Setting(
             "redact", "texts", [],
             "Environment variables, and @files of values, that must never be recorded.",
-        ),
-        Setting(
-            "stale_after_seconds", "seconds", 1_800,
-            "How long a run may make no progress before it counts as stalled.",
-            lowest=1, highest=365 * DAY,
         ),
     )
 }  # fmt: skip
@@ -153,7 +149,6 @@ class Settings:
     blob_threshold_bytes: int
     time_format: str
     redact: list[str]
-    stale_after_seconds: float
     origins: dict[str, str]
 
     def __init__(self, values: Mapping[str, tuple[Any, str]]) -> None:

@@ -77,6 +77,17 @@ def is_writable(store: str) -> bool:
     return os.access(store, os.W_OK | os.X_OK)
 
 
+def has_lost_its_log(store: str) -> bool:
+    """Say whether the log is gone from a store that was used: a new one would hide the loss.
+
+    A store whose making was interrupted has no log either, but nothing else in it.
+    """
+    if os.path.exists(os.path.join(log_folder(store), "data.mdb")):
+        return False
+    used = (view_folder(store), presence_folder(store), blob_folder(store))
+    return any(os.path.isdir(folder) and os.listdir(folder) for folder in used)
+
+
 def create_store(store: str) -> None:
     """Make a store, with the folders above it, unless it is there.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from tachograph.domain.errors import StoreNotFoundError
+from tachograph.domain.errors import StoreCorruptError, StoreNotFoundError
 from tachograph.infra import clock, settings, store_folder
 from tachograph.infra.codec import Codec
 from tachograph.infra.host import this_host
@@ -140,6 +140,8 @@ def open_store(
     elif not store_folder.is_store(folder):
         raise StoreNotFoundError(folder)
     store_folder.check_format(folder)
+    if store_folder.has_lost_its_log(folder):
+        raise StoreCorruptError(folder, "its log, log/data.mdb, is missing")
     return Services(folder, origin, read_only=read_only, actor=actor)
 
 

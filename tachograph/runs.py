@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tachograph.domain.errors import UnknownEventTypeError
+from tachograph.domain.errors import MalformedValueError, UnknownEventTypeError
 from tachograph.domain.events import upcast
 from tachograph.domain.records import NewRecord, SnapshotRecord
 from tachograph.domain.run import Run
@@ -41,12 +41,20 @@ class RunRepository:
 
         Starts from the latest snapshot, so the time does not grow with the length of the run.
         """
-        run = Run()
-        snapshot = self.log.snapshot(run_id, up_to=up_to)
-        if snapshot is not None and not run.restore(self.packing.unpack(snapshot.body)):
-            run = Run()
+        run = self._from_snapshot(run_id, up_to)
         self.refresh(run, run_id, up_to=up_to)
         return run if run.version else None
+
+    def _from_snapshot(self, run_id: str, up_to: int | None) -> Run:
+        """Return the run as its latest snapshot has it, a blank one where none can be read."""
+        run = Run()
+        snapshot = self.log.snapshot(run_id, up_to=up_to)
+        if snapshot is None:
+            return run
+        try:
+            return run if run.restore(self.packing.unpack(snapshot.body)) else Run()
+        except MalformedValueError:  # derived data: the events say the same
+            return Run()
 
     def refresh(self, run: Run, run_id: str | None = None, *, up_to: int | None = None) -> None:
         """Apply the events that were recorded since."""

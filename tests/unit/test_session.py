@@ -120,3 +120,19 @@ def test_outputs_come_back_whatever_the_size(bench: Workbench) -> None:
 
     assert len(bench.blobs.kept) == 1
     assert list(session.batch_outputs("one")) == [(0, ["x" * 50_000]), (1, ("small", 1))]
+
+
+def test_an_unreadable_snapshot_costs_nothing_but_time() -> None:
+    bench = Workbench(snapshot_every=5)
+    session = bench.start()
+    for number in range(12):
+        session.save_checkpoint(number)
+    snapshot = bench.log.snapshot(session.run_id)
+    assert snapshot is not None
+    snapshot.body = b"\xc1"
+    bench.log.snapshot = lambda *_args, **_options: snapshot  # type: ignore[method-assign]
+
+    found = bench.repository.get(session.run_id)
+
+    assert found is not None
+    assert found.to_snapshot() == session.run.to_snapshot()

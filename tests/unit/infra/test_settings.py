@@ -26,9 +26,8 @@ DEFAULTS = {
     "lease_seconds": 30,
     "heartbeat_seconds": 10,
     "blob_threshold_bytes": 16_384,
-    "time_format": "relative",
+    "time_format": "auto",
     "redact": [],
-    "stale_after_seconds": 1_800,
 }
 
 
@@ -94,7 +93,7 @@ def test_each_setting_has_its_own_source(configured: Resolve, store_path: Path) 
         user_text='time_format = "iso"\nlease_seconds = 60',
         store_text='redact = ["CUSTOMER", "@~/values"]\nlease_seconds = 90.5',
         TACHO_BLOB_THRESHOLD_BYTES="1024",
-        flags={"stale_after_seconds": 5, "time_format": None},
+        flags={"snapshot_every": 5, "time_format": None},
     )
 
     assert values(settings) == DEFAULTS | {
@@ -102,10 +101,10 @@ def test_each_setting_has_its_own_source(configured: Resolve, store_path: Path) 
         "lease_seconds": 90.5,
         "redact": ["CUSTOMER", "@~/values"],
         "blob_threshold_bytes": 1024,
-        "stale_after_seconds": 5,
+        "snapshot_every": 5,
     }
     assert settings.origins["lease_seconds"] == str(store_path / "config")
-    assert settings.origins["snapshot_every"] == "default"
+    assert settings.origins["heartbeat_seconds"] == "default"
 
 
 @pytest.mark.parametrize(
@@ -141,7 +140,7 @@ def test_an_empty_variable_is_not_set(configured: Resolve) -> None:
         ("lease_seconds = 0.5", "lease_seconds cannot be 0.5. Allowed is a number from 1"),
         ("lease_seconds = nan", "lease_seconds cannot be nan"),
         ("lease_seconds = inf", "lease_seconds cannot be inf"),
-        ("time_format = 'unix'", "Allowed is one of relative, iso, raw"),
+        ("time_format = 'unix'", "Allowed is one of auto, relative, iso, raw"),
         ("redact = 'A'", "redact cannot be 'A'. Allowed is a list of names"),
         ("redact = ['A', 1]", "redact cannot be ['A', 1]"),
         ("blob_threshold_bytes = 99999999999", "blob_threshold_bytes cannot be 99999999999"),
@@ -189,7 +188,7 @@ def test_a_file_that_cannot_be_read_is_an_error(configured: Resolve, store_path:
         ({"TACHO_SNAPSHOT_EVERY": "many"}, {}, "TACHO_SNAPSHOT_EVERY: snapshot_every cannot be"),
         ({"TACHO_SNAPSHOT_EVERY": "5.5"}, {}, "cannot be 5.5. Allowed is a whole number"),
         ({"TACHO_LEASE_SECONDS": "nan"}, {}, "lease_seconds cannot be nan"),
-        ({"TACHO_TIME_FORMAT": "unix"}, {}, "cannot be 'unix'. Allowed is one of relative"),
+        ({"TACHO_TIME_FORMAT": "unix"}, {}, "cannot be 'unix'. Allowed is one of auto, relative"),
         ({}, {"lease_seconds": -1}, "--lease-seconds: lease_seconds cannot be -1"),
         ({}, {"redact": ("A",)}, "--redact: redact cannot be"),
         ({}, {"colour": "red"}, "flags: there is no setting 'colour'"),
@@ -264,7 +263,7 @@ def test_the_schema_tells_editors_what_is_allowed() -> None:
 
     assert sorted(schema["properties"]) == sorted(SETTINGS)
     assert schema["additionalProperties"] is False
-    assert schema["properties"]["time_format"]["enum"] == ["relative", "iso", "raw"]
+    assert schema["properties"]["time_format"]["enum"] == ["auto", "relative", "iso", "raw"]
     assert json.dumps(schema)
 
 

@@ -24,6 +24,15 @@ def sync_file(descriptor: int) -> None:
     os.fsync(descriptor)
 
 
+def sync_path(path: str) -> None:
+    """Sync a file that nobody here has open."""
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        sync_file(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def sync_folder(folder: str) -> None:
     """Sync a folder: what was made, renamed or removed in it is so after a power cut.
 

@@ -7,6 +7,7 @@ import os
 import lmdb
 
 from tachograph.domain.errors import StoreCorruptError, StoreNotFoundError
+from tachograph.infra.durable import sync_folder, sync_path
 from tachograph.infra.lmdb_errors import READ_ONLY_CODES, code_of, translate
 from tachograph.infra.locks import FileLock
 
@@ -157,18 +158,8 @@ def _create(folder: str, map_size: int) -> None:
     if os.path.exists(made):
         os.remove(made)  # left by a process killed right here
     _open(new, readonly=False, sync=True, lock=False, map_size=map_size).close()
-    _sync(made)
+    sync_path(made)
     os.rename(made, os.path.join(folder, _DATA))
     os.rmdir(new)
-    _sync(folder)
-    _sync(os.path.dirname(folder))
-
-
-def _sync(path: str) -> None:
-    if os.name == "nt" and os.path.isdir(path):
-        return  # Windows has no such call for folders, and orders the entries itself
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_folder(folder)
+    sync_folder(os.path.dirname(folder))

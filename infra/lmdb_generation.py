@@ -7,6 +7,7 @@ import os
 from threading import get_ident
 
 from tachograph.domain.errors import StoreCorruptError
+from tachograph.infra.durable import sync_path
 from tachograph.infra.lmdb_environment import open_environment
 from tachograph.infra.locks import FileLock
 from tachograph.infra.view_rows import TABLES, Rows
@@ -67,11 +68,7 @@ class Generation:
 
     def flush(self) -> None:
         """Bring everything written to the disk."""
-        handle = os.open(os.path.join(self.path, _DATA), os.O_RDWR)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        sync_path(os.path.join(self.path, _DATA))
 
     def close(self) -> None:
         """Give the environment back."""

@@ -17,6 +17,7 @@ from tachograph.domain.errors import (
     StoreCorruptError,
     StoreNotFoundError,
 )
+from tachograph.infra.durable import sync_file
 from tachograph.infra.lmdb_errors import translate
 from tachograph.infra.lmdb_generation import BuildLock, Generation, remove
 from tachograph.infra.view_rows import Rows
@@ -199,7 +200,7 @@ class LMDBViews:
         with open(current + ".new", "w", encoding="ascii") as file:
             file.write(generation.name + "\n")
             file.flush()
-            os.fsync(file.fileno())
+            sync_file(file.fileno())
         os.replace(current + ".new", current)
         if not self._building.nested:  # else the outer block is still using its own
             self._sweep()

@@ -21,7 +21,7 @@ from tachograph.domain.errors import (
     StorePathError,
 )
 from tachograph.infra import lmdb_files, store_folder
-from tachograph.infra.durable import sync_file, sync_folder
+from tachograph.infra.durable import sync_file, sync_folder, sync_path
 from tachograph.infra.lmdb_environment import open_environment
 from tachograph.infra.lmdb_errors import translate
 from tachograph.infra.store_pages import page_problems
@@ -283,5 +283,4 @@ def _sync_tree(folder: Path) -> None:
 
 
 def _sync_data(folder: Path) -> None:
-    with (folder / _DATA).open("rb+") as file:
-        sync_file(file.fileno())
+    sync_path(str(folder / _DATA))

@@ -48,7 +48,7 @@ def run(params: Params, out: Output) -> None:
     if out.json:
         out.document(
             {
-                "runId": report.run_id,
+                "jobRunId": report.run_id,
                 "semanticOutcome": report.outcome,
                 "killedPid": killed.pid,
                 "reusedBatches": report.reused_batches,

@@ -47,7 +47,7 @@ def run(params: Params, out: Output) -> int:
     if out.json:
         out.document(
             {
-                "runId": report.run_id,
+                "jobRunId": report.run_id,
                 "semanticOutcome": report.outcome,
                 "reusedBatches": report.reused_batches,
                 "ranBatches": report.ran_batches,

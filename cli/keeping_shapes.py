@@ -156,7 +156,7 @@ class Job(Shape):
 class Report(Shape):
     """`job run code-report`."""
 
-    run_id: str
+    job_run_id: str
     semantic_outcome: Outcome
     reused_batches: int
     ran_batches: int

@@ -228,7 +228,7 @@ class CheckedFile(RecordedFile):
 class Artifacts(Shape):
     """`run artifacts`."""
 
-    run: str
+    job_run_id: str
     artifacts: list[CheckedFile]
 
 
@@ -255,7 +255,7 @@ class Step(Shape):
 class State(Shape):
     """`run replay`."""
 
-    run: str
+    job_run_id: str
     version: int
     position: int
     time_us: Micros
@@ -265,7 +265,7 @@ class State(Shape):
 class Agreement(Shape):
     """`run replay --strict`."""
 
-    run: str
+    job_run_id: str
     agrees: Literal[True]
     events: int
     snapshots: int

@@ -28,7 +28,7 @@ def compare(services: Services, out: Output, run_id: str) -> None:
     if out.json:
         out.document(
             {
-                "run": run_id,
+                "jobRunId": run_id,
                 "agrees": True,
                 "events": found.events,
                 "snapshots": found.snapshots,
@@ -70,7 +70,7 @@ def show_state(
     state.pop("snapshot_format")
     if out.json:
         place = {"version": last.version, "position": last.position, "timeUs": last.time_us}
-        out.document({"run": run_id, **place, "state": state})
+        out.document({"jobRunId": run_id, **place, "state": state})
         return
     state["phases"] = {phase.pop("name"): phase for phase in state["phases"]}
     card(out, ((path, brief(value)) for path, value in _leaves(state)))

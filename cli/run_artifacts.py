@@ -39,7 +39,7 @@ def run(params: Params, out: Output) -> int:
             }
             for each in found
         ]
-        out.document({"run": recorded.id, "artifacts": shown})
+        out.document({"jobRunId": recorded.id, "artifacts": shown})
     elif found:
         rows = [(each.name, size(each.size), each.state, each.path) for each in found]
         out.table(("NAME", "SIZE", "STATE", "PATH"), rows)

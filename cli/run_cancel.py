@@ -25,6 +25,6 @@ def run(params: Params, out: Output) -> None:
     session = open_store(out).session(params.run, 0)
     session.execute(lambda run, why: run.cancel(why, params.reason))
     if out.json:
-        out.document({"runId": params.run, "ended": "cancelled", "reason": params.reason})
+        out.document({"jobRunId": params.run, "ended": "cancelled", "reason": params.reason})
     else:
         out.note(f"Cancelled {params.run}.")

@@ -35,7 +35,7 @@ def finish(params: Params, out: Output, outcome: str | None) -> int:
     if out.json:
         out.document(
             {
-                "runId": ended.id,
+                "jobRunId": ended.id,
                 "outcome": result,
                 "reasonCode": ended.reason_code,
                 "reason": ended.reason,

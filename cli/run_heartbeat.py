@@ -25,4 +25,4 @@ def run(params: Params, out: Output) -> None:
     session = attempt(params, out)
     beat(session)
     if out.json:
-        out.document({"runId": session.run_id, "epoch": session.epoch})
+        out.document({"jobRunId": session.run_id, "epoch": session.epoch})

@@ -28,4 +28,4 @@ def run(params: Params, out: Output) -> None:
     session = anybody(params, out)
     session.execute(lambda run, why: run.add_note(why, text, level=params.level))
     if out.json:
-        out.document({"runId": session.run_id, "level": params.level, "text": text})
+        out.document({"jobRunId": session.run_id, "level": params.level, "text": text})

@@ -53,7 +53,7 @@ def run(params: Params, out: Output) -> None:
     session = services.starter.start(want, owner(params, services))
     resumed = session.epoch > 1
     if out.json:
-        out.document({"runId": session.run_id, "epoch": session.epoch, "resumed": resumed})
+        out.document({"jobRunId": session.run_id, "epoch": session.epoch, "resumed": resumed})
     elif params.export:
         for name, value in environment(services.folder, session.run_id, session.epoch).items():
             out.line(f"export {name}={quoted(value)}")

@@ -24,7 +24,7 @@ class Error(Shape):
 class Started(Shape):
     """`run start`."""
 
-    run_id: str
+    job_run_id: str
     epoch: int = Field(description="Number of the attempt, from 1.")
     resumed: bool = Field(description="Whether an earlier attempt recorded something.")
 
@@ -67,7 +67,7 @@ class CheckpointShown(CheckpointSaved):
 class Beat(Shape):
     """`run heartbeat`."""
 
-    run_id: str
+    job_run_id: str
     epoch: int
 
 
@@ -106,7 +106,7 @@ class Fallback(Shape):
 class Note(Shape):
     """`run note`."""
 
-    run_id: str
+    job_run_id: str
     level: Literal["note", "warning", "error"]
     text: str
 
@@ -123,7 +123,7 @@ class Judged(Shape):
 class Finished(Shape):
     """`run finish` and `run fail`."""
 
-    run_id: str
+    job_run_id: str
     outcome: Outcome
     reason_code: str | None
     reason: str | None
@@ -132,7 +132,7 @@ class Finished(Shape):
 class Executed(Shape):
     """`run exec`; on stderr, since stdout belongs to the command."""
 
-    run_id: str
+    job_run_id: str
     epoch: int
     outcome: Outcome | Literal["cancelled", "expired"]
     reason_code: str | None
@@ -144,7 +144,7 @@ class Executed(Shape):
 class Cancelled(Shape):
     """`run cancel`."""
 
-    run_id: str
+    job_run_id: str
     ended: Literal["cancelled"]
     reason: str
 

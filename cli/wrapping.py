@@ -107,7 +107,7 @@ def _tell(session: Session, verdict: Verdict, code: int, out: Output) -> None:
         out.warn(
             to_json(
                 {
-                    "runId": session.run_id,
+                    "jobRunId": session.run_id,
                     "epoch": session.epoch,
                     "outcome": verdict.outcome,
                     "reasonCode": verdict.reason_code,

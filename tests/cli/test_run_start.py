@@ -53,7 +53,7 @@ def test_an_unfinished_run_of_the_same_inputs_is_resumed(
     again = start(capsys, "--takeover", "--reason", "test", "--input", "a=1", "--json")
 
     assert json.loads(again.stdout) == {
-        "runId": first.stdout.strip(),
+        "jobRunId": first.stdout.strip(),
         "epoch": 2,
         "resumed": True,
     }

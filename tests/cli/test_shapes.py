@@ -53,7 +53,7 @@ def test_an_unknown_member_is_no_part_of_a_shape() -> None:
     """Otherwise the fixture that compares all printed JSON would let anything pass."""
     with pytest.raises(ValidationError):
         SHAPES["run-start"].validate_python(
-            {"runId": "job", "epoch": 1, "resumed": False, "more": 1}
+            {"jobRunId": "job", "epoch": 1, "resumed": False, "more": 1}
         )
 
 

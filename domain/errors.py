@@ -159,7 +159,7 @@ class UnstorableValueError(TachographError, TypeError):
     template = (
         "{0} cannot be stored: {1} has no exact stored form. Pass plain values "
         "(None, bool, int, float, str, bytes, list, tuple, set, dict, datetime, UUID, Decimal), "
-        "or register a transcoding for it."
+        "or register its type with tachograph.register_type."
     )
 
 

@@ -1,7 +1,8 @@
 """Tachograph: an event-sourced flight recorder for long-running jobs.
 
 What a job needs is here: `record` starts or resumes a run, `step` records a function's result,
-`current` returns the recording that the calling code runs under. Every error is in `errors`.
+`current` returns the recording that the calling code runs under, `register_type` lets values of
+your own types be recorded. Every error is in `errors`.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tachograph.api import record as record
+    from tachograph.api import register_type as register_type
     from tachograph.contexts import current as current
     from tachograph.domain import errors as errors
     from tachograph.recording import Recording as Recording
     from tachograph.steps import step as step
 
-__all__ = ["Recording", "current", "errors", "record", "step"]
+__all__ = ["Recording", "current", "errors", "record", "register_type", "step"]
 
 _HOMES = {
     "Recording": "tachograph.recording",
     "record": "tachograph.api",
+    "register_type": "tachograph.api",
     "current": "tachograph.contexts",
     "step": "tachograph.steps",
 }

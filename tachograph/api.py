@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import atexit
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tachograph.bootstrap import find, open_store
+from tachograph.infra.codec import Codec
 from tachograph.recording import Recording
 from tachograph.starting import Start
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tachograph.bootstrap import Services
     from tachograph.session import Session
 
+T = TypeVar("T")
+
 _open: dict[str, Services] = {}
+_codec = Codec()
+"""One codec for all stores of the process, so that a type is registered once."""
 _lock = threading.Lock()
 
 
@@ -62,13 +67,24 @@ def record(
     return Recording(start, lambda: _services(where).settings.heartbeat_seconds, log_warnings)
 
 
+def register_type(
+    kind: type[T], name: str, encode: Callable[[T], Any], decode: Callable[[Any], T]
+) -> None:
+    """Let values of a type of your own be recorded, and restored on resume.
+
+    `encode` returns plain values, `decode` takes them back. `name` is stored with each value and
+    must stay the same for ever. Raises ValueError when the type or the name is taken.
+    """
+    _codec.register(kind, name, encode, decode)
+
+
 def _services(store: str | None) -> Services:
     """Return the process's services for a store: one environment serves all its recordings."""
     folder, _origin = find(store)
     with _lock:
         services = _open.get(folder)
         if services is None:
-            services = _open[folder] = open_store(folder, create=True)
+            services = _open[folder] = open_store(folder, create=True, codec=_codec)
             if len(_open) == 1:
                 atexit.register(_close_all)
         return services

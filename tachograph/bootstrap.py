@@ -44,7 +44,9 @@ class Services:
         starter: Starter
         _views: LMDBViews
 
-    def __init__(self, folder: str, origin: str, *, read_only: bool, actor: str) -> None:
+    def __init__(
+        self, folder: str, origin: str, *, read_only: bool, actor: str, codec: Codec
+    ) -> None:
         self.folder = folder
         self.origin = origin
         """By which rule the store was found."""
@@ -52,7 +54,7 @@ class Services:
         self.settings = settings.resolve(folder, os.environ)
         self.environment = open_environment(store_folder.log_folder(folder), readonly=read_only)
         self.log = LMDBLog(self.environment)
-        self.codec = Codec()
+        self.codec = codec
         packing = Packing(self.codec, _redactor(self.settings.redact))
         self.repository = RunRepository(
             self.log, packing, snapshot_every=self.settings.snapshot_every
@@ -90,17 +92,21 @@ class Services:
 
     def liveness(self, run: Run) -> Liveness:
         """Judge the owner of a run's current attempt, at this moment (G7)."""
+        return self.judge(run.id, run.epoch, run.owner or {})
+
+    def judge(self, run_id: str, epoch: int, owner: dict[str, Any]) -> Liveness:
+        """Judge the owner of an attempt, given by its stored fields, at this moment (G7)."""
         from tachograph.domain.liveness import judge
         from tachograph.domain.owner import Owner
         from tachograph.infra import processes
 
         return judge(
-            Owner.from_fields(run.owner or {}),
+            Owner.from_fields(owner),
             here=self.observer,
             process_start=processes.process_start,
-            lease=self.presence.lease(run.id),
+            lease=self.presence.lease(run_id),
             boottime_us=clock.boottime_us(),
-            epoch=run.epoch,
+            epoch=epoch,
         )
 
     def live_owner(self, run: Run) -> str | None:
@@ -127,8 +133,12 @@ def open_store(
     create: bool = False,
     read_only: bool = False,
     actor: str = "python",
+    codec: Codec | None = None,
 ) -> Services:
     """Open a store and return its services.
+
+    `codec` knows the custom types of a job; without one, a value of a type that is not
+    registered is carried along as it is stored, so that every reader can read every store.
 
     `store` is a folder; None finds one by the rules of `store_folder.find_store`. A missing
     store is made with `create`, otherwise StoreNotFoundError is raised. Raises the other errors
@@ -142,7 +152,13 @@ def open_store(
     store_folder.check_format(folder)
     if store_folder.has_lost_its_log(folder):
         raise StoreCorruptError(folder, "its log, log/data.mdb, is missing")
-    return Services(folder, origin, read_only=read_only, actor=actor)
+    return Services(
+        folder,
+        origin,
+        read_only=read_only,
+        actor=actor,
+        codec=Codec(keep_custom=True) if codec is None else codec,
+    )
 
 
 def find(store: str | None = None) -> tuple[str, str]:

@@ -6,11 +6,7 @@ Like bootstrap it knows both sides. It imports little: `run list` starts as fast
 from __future__ import annotations
 
 from tachograph import projecting, reading
-from tachograph.domain.errors import StoreReadOnlyError
-from tachograph.domain.liveness import judge
-from tachograph.domain.owner import Owner
-from tachograph.infra import clock, processes
-from tachograph.infra.codec import Codec
+from tachograph.domain.errors import StoreFullError, StoreReadOnlyError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,33 +28,22 @@ def ask(
 ) -> T:
     """Let the views catch up and return what `question` answers from them, as of one moment.
 
-    In a store that cannot be written the views are made in memory. A view that cannot go on is
-    given to `report`, and answers from what it has; without `report` its error is raised.
+    In a store that cannot be written, or on a full disk, the views are made in memory. A view
+    that cannot go on is given to `report`, and answers from what it has; without `report` its
+    error is raised.
     """
-    codec = Codec(keep_custom=True)
+    log, codec = services.log, services.codec
     try:
-        return projecting.ask(services.log, codec, services.views(), question, report=report)
-    except StoreReadOnlyError:
+        return projecting.ask(log, codec, services.views(), question, report=report)
+    except (StoreReadOnlyError, StoreFullError):
         from tachograph.infra.memory_views import MemoryViews
 
-        views = MemoryViews(codec)
-        return projecting.ask(services.log, codec, views, question, report=report)
+        return projecting.ask(log, codec, MemoryViews(codec), question, report=report)
 
 
 def judge_of(services: Services) -> Callable[[str, int, Fields], Liveness]:
     """Return what says, now, whether the owner of an attempt is alive (G7)."""
-
-    def now(run_id: str, epoch: int, owner: Fields) -> Liveness:
-        return judge(
-            Owner.from_fields(owner),
-            here=services.observer,
-            process_start=processes.process_start,
-            lease=services.presence.lease(run_id),
-            boottime_us=clock.boottime_us(),
-            epoch=epoch,
-        )
-
-    return now
+    return services.judge
 
 
 def find_run(services: Services, text: str, *, report: Report | None = None) -> str:

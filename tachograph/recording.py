@@ -116,8 +116,8 @@ class Recording(Context):
     def step(self, function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         """Call a function once per run: a resume returns the recorded result instead.
 
-        The step is known by the function's name and its arguments. Raises
-        UnstorableValueError, after the call, when the result cannot be stored.
+        The step is known by the function's name and its arguments, so it cannot be a lambda.
+        Raises UnstorableValueError, after the call, when the result cannot be stored.
         """
         key = step_key(function, args, kwargs)
         return self.once(key, lambda: function(*args, **kwargs))

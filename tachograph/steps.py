@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from tachograph.contexts import current
 from tachograph.domain import ids
+from tachograph.domain.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,8 +49,14 @@ def step_key(
     kwargs: dict[str, Any],
     name: str | None = None,
 ) -> str:
-    """Return what a step is known by: its name and the fingerprint of its arguments."""
+    """Return what a step is known by: its name and the fingerprint of its arguments.
+
+    Raises InvalidValueError for a lambda: all lambdas of a function are called the same, so one
+    would be given another one's result.
+    """
     known_as: str = name or getattr(function, "__qualname__", "") or repr(function)
+    if known_as.endswith("<lambda>"):
+        raise InvalidValueError("step", known_as, "a lambda has no name of its own, use a def")
     if not args and not kwargs:
         return known_as
     text = ids.compact_json([list(args), kwargs], sort_keys=True)

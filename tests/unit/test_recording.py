@@ -192,6 +192,12 @@ def test_a_step_is_called_once_per_run(bench: Workbench) -> None:
     assert measure(5) == 6  # outside a recording it is a plain function
 
 
+def test_a_lambda_is_no_step(bench: Workbench) -> None:
+    """All lambdas of a function have one name: one would get another one's result."""
+    with pytest.raises(errors.InvalidValueError, match="use a def"), bench.record() as run:
+        run.step(lambda: 1)
+
+
 def test_an_async_step_is_called_once_per_run(bench: Workbench) -> None:
     calls: list[int] = []
 

@@ -18,6 +18,10 @@ from tachograph.packing import Packing
 CANARY = "canary-1f4e-secret-value"
 
 
+def leak() -> dict[str, str]:
+    return {"text": CANARY}
+
+
 def test_a_secret_is_nowhere_below_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -29,7 +33,7 @@ def test_a_secret_is_nowhere_below_the_store(
             for batch in phase.batches([CANARY], size=1):
                 batch.complete([CANARY * 2000, encoded])  # large enough for a blob
         run.save_checkpoint({CANARY: [CANARY.encode(), (CANARY,)]})
-        run.step(lambda: {"text": CANARY})
+        run.step(leak)
         run.effect("send", lambda: CANARY, description=CANARY)
         run.note(f"using {CANARY}")
         run.retry("transient", 1, error=f"401 for {CANARY}")

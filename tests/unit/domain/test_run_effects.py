@@ -189,6 +189,12 @@ class TestEffects:
         running(INTENDED).when(Run.finish, ME, "success").then(errors.EffectInDoubtError)
         running(INTENDED).when(Run.finish, ME, "failed").then(fact(RunFinished, outcome="failed"))
 
+    def test_an_idempotent_effect_in_doubt_does_not_keep_a_run_open(self) -> None:
+        """G10."""
+        harmless = fact(EffectIntended, key="mail", idempotent=True)
+
+        running(harmless).when(Run.finish, ME, "success").then(fact(RunFinished, outcome="success"))
+
     def test_an_empty_reason_decides_nothing(self) -> None:
         """G10."""
         running(INTENDED).when(Run.allow_effect_retry, PERSON, "mail", " ").then(

@@ -241,16 +241,28 @@ def test_followers_learn_of_a_commit_whose_leader_was_interrupted_after_it(
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pthread_kill")
 def test_a_follower_that_is_interrupted_takes_its_request_back(store: Store, crowd: Crowd) -> None:
     crowd.hold_first(Write("first"))
+    interrupted = threading.Event()
+
+    def note(_number: int, _frame: object) -> None:
+        if not interrupted.is_set():
+            interrupted.set()
+            raise KeyboardInterrupt
 
     def interrupt() -> None:
         crowd.wait_for_queue(1)
-        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        # Again until it is seen: a signal just before the wait begins does not end the wait.
+        while not interrupted.wait(0.01):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
     interrupter = threading.Thread(target=interrupt)
-    interrupter.start()
-    with pytest.raises(KeyboardInterrupt):
-        crowd.group.submit(Write("withdrawn"))
-    interrupter.join()
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        interrupter.start()
+        with pytest.raises(KeyboardInterrupt):
+            crowd.group.submit(Write("withdrawn"))
+        interrupter.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
     crowd.join()
     crowd.group.submit(Write("after"))
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _open: dict[str, Services] = {}
-_codec = Codec()
+_codec = Codec(plain_bytes=0)  # a job lives long enough to load the C extension
 """One codec for all stores of the process, so that a type is registered once."""
 _lock = threading.Lock()
 

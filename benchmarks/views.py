@@ -12,7 +12,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import TYPE_CHECKING
 
 import lmdb
-import msgpack  # type: ignore[import-untyped]
+import msgpack
 import stores
 from harness import LOWER, Figure, Pair, per_second, rounds
 from peers.raw_lmdb import HEADER_BYTES, MAP_SIZE

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from operator import itemgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tachograph.contexts import Context, _current
+from tachograph.continuing import record_artifact
 from tachograph.domain import errors
 from tachograph.domain.gate import Facts
 from tachograph.keeping import Heartbeat, WarningNotes
-from tachograph.measuring import describe, measure
+from tachograph.measuring import describe
 from tachograph.phases import PhaseRecording
 from tachograph.steps import step_key
 
@@ -149,11 +149,7 @@ class Recording(Context):
 
     def artifact(self, name: str, path: str | os.PathLike[str]) -> None:
         """Record a file that the run made, with its size and SHA-256."""
-        size, sha256 = measure(Path(path))
-        where = str(Path(path).absolute())
-        self.session.execute(
-            lambda run, why: run.record_artifact(why, name, path=where, size=size, sha256=sha256)
-        )
+        record_artifact(self.session, name, str(path))
 
     def progress(self, completed: int, total: int | None = None, unit: str = "units") -> None:
         """Record how far the run is. One durable event: report steps, not single items."""

@@ -54,6 +54,10 @@ class Card(Shape):
     last_seen_at: Moment | None = Field(description="The last event or heartbeat.")
     epoch: int = Field(description="Number of the current attempt.")
     owner: dict[str, Any] | None
+    worker: dict[str, Any] | None = Field(
+        description="The process that does the work for the owner, where it is another one."
+    )
+    depends_on: list[str] = Field(description="Runs that have to end well first.")
     progress: Progress | None
     blocked: str | None
     needs_attention: bool
@@ -158,6 +162,26 @@ class TimedFile(RecordedFile):
     at: Moment
 
 
+class Stall(Shape):
+    """What a watchdog noticed last."""
+
+    kind: Literal["gone", "silent"]
+    reason: str | None
+    epoch: int
+    at: Moment
+
+
+class Resume(Shape):
+    """The last time that an adapter was sent to continue the run."""
+
+    adapter: str
+    from_version: int
+    at: Moment
+    returned_at: Moment | None
+    progressed: bool | None = Field(description="Whether the run got further by it.")
+    error: str | None
+
+
 class Status(Card):
     """`run status`: the record of a job run, and what came to it."""
 
@@ -177,6 +201,10 @@ class Status(Card):
     approvals: list[Approval]
     attention: list[Attention]
     attempts: list[Attempt]
+    recovery: dict[str, Any] | None = Field(description="What the job declared about resuming.")
+    stall: Stall | None
+    resume: Resume | None
+    retry_count: int = Field(description="Unattended resumes in a row without progress.")
     archived: str | None
     version: int
     last_position: int

@@ -439,7 +439,112 @@ class ApprovalError(RefusalError):
     template = "Approval {1!r} of run {0} {2}."
 
 
+class ApprovalPendingError(RefusalError):
+    """A person has to agree before the run goes on."""
+
+    template = (
+        "Run {0} waits for approval of {1!r}. Decide with `tacho run approve {0} {1} --reason …` "
+        "or `tacho run reject {0} {1} --reason …`, then resume it."
+    )
+
+
+class DependenciesWaitingError(RefusalError):
+    """Runs that this one waits for have not ended well yet."""
+
+    template = (
+        "Run {0} waits for {1}. It can start when they have ended well: `tacho watchdog run "
+        "--auto-resume` starts it then, or start it again yourself."
+    )
+
+
+class DependencyCycleError(RefusalError, ValueError):
+    """A run would wait for itself."""
+
+    template = "Run {0} cannot wait for {1}: that would be a cycle ({2}). Leave one of them out."
+
+
+class NotResumableError(RefusalError):
+    """The run cannot be resumed as things stand."""
+
+    template = "Run {0} cannot be resumed: {1}. `tacho run plan {0}` shows all there is to know."
+
+
+class PersonNeededError(NotResumableError):
+    """A person has to decide before the run can be resumed."""
+
+    template = "Run {0} needs a person before it can be resumed: {1}."
+
+
+class TryLaterError(NotResumableError):
+    """The run can be resumed later, without anybody doing anything."""
+
+    template = "Run {0} cannot be resumed yet: {1}. Try again later."
+
+
+class PlanChangedError(RefusalError):
+    """What a resume would do is not what was agreed to."""
+
+    template = (
+        "The plan of run {0} is now {2}, not {1}: something has changed since. "
+        "Look at `tacho run plan {0}` again."
+    )
+
+
+class AdapterFailedError(TachographError):
+    """The adapter ended badly."""
+
+    template = (
+        "The adapter of run {0} failed: {1}. What it printed is kept with the run: "
+        "`tacho run explain {0}`."
+    )
+
+
 class InvalidValueError(RefusalError, ValueError):
     """A value given to a command makes no sense."""
 
     template = "{0} is {1!r}: {2}."
+
+
+# Archives and the files of runs.
+
+
+class ArchiveDamagedError(TachographError):
+    """An archive is not what was written, or is none."""
+
+    template = (
+        "{0} cannot be trusted as an archive: {1}. Use another copy of it; "
+        "`tacho run archive --check` says which of its members are whole."
+    )
+
+
+class FileChangedError(TachographError):
+    """A file changed while it was copied."""
+
+    template = "{0} changed while it was copied: {1}. Nothing was kept; run it again."
+
+
+class RunUnfinishedError(RefusalError):
+    """The run may still go on."""
+
+    template = (
+        "Run {0} is unfinished ({1}): it may go on, and an archive of it would be old then. "
+        "End it with `tacho run cancel` or `tacho run expire`, or archive it with --force."
+    )
+
+
+# Adapters: what takes a run up again.
+
+
+class AdapterNotFoundError(TachographError):
+    """There is no adapter of this name."""
+
+    template = (
+        "There is no adapter {0!r}: looked for {1}. Name a function as package.module:function, "
+        "an entry point of the group tachograph.adapters, or the path of a program."
+    )
+
+
+class AdapterUnusableError(TachographError):
+    """The adapter is there but cannot be run."""
+
+    template = "Adapter {0!r} cannot be used: {1}."

@@ -58,6 +58,32 @@ class AttemptStarted(Event):
         fields["reason"] = None
 
 
+class WorkerStarted(Event):
+    """A process does the work for the attempt's owner: while it lives, the attempt is alive."""
+
+    TOPIC: ClassVar[str] = "run.worker-started"
+    worker: Any
+    """Fields of `domain.owner.Owner`."""
+
+
+class RecoveryDeclared(Event):
+    """How the run may be continued when its process is gone; the last one counts."""
+
+    TOPIC: ClassVar[str] = "run.recovery-declared"
+    recovery: Any
+    """Fields of `domain.recovery.Recovery`."""
+    reason: str | None
+    """Why, when a person changed it."""
+
+
+class DependenciesDeclared(Event):
+    """The run waits for other runs; the last declaration counts."""
+
+    TOPIC: ClassVar[str] = "run.dependencies-declared"
+    runs: list[str]
+    """Ids of the runs that have to end well first."""
+
+
 class PhaseStarted(Event):
     """A phase began, or began again in a later attempt."""
 
@@ -328,6 +354,16 @@ class VerdictRevised(Event):
     reason_code: str
     reason: str
     policy_version: int
+
+
+class CardEdited(Event):
+    """Fields of the run's card that no other event holds got new values."""
+
+    TOPIC: ClassVar[str] = "run.card-edited"
+    changes: Any
+    """New values by field; None removes a field."""
+    entries: list[Any]
+    """What was added to the card's history."""
 
 
 class RunArchived(Event):

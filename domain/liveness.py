@@ -107,6 +107,48 @@ def judge(
     return Liveness(*verdict, lease.time_us if lease else None)
 
 
+def judge_attempt(
+    owner: Owner,
+    worker: Owner | None,
+    *,
+    here: Observer,
+    process_start: Callable[[int], int | None],
+    lease: Lease | None,
+    boottime_us: int,
+    epoch: int | None = None,
+    shared: bool = False,
+) -> Liveness:
+    """Say whether an attempt is alive, whose work may be done by a process other than its owner.
+
+    While the worker lives, the attempt does. When it has ended, the owner counts, which may be
+    about to record the end; an owner that is nobody in particular cannot do so.
+    """
+    verdict: Liveness | None = None
+    if worker is not None:
+        verdict = judge(
+            worker,
+            here=here,
+            process_start=process_start,
+            lease=None,
+            boottime_us=boottime_us,
+            shared=shared,
+        )
+    if verdict is not None and (
+        verdict.state == ALIVE or (verdict.state == GONE and owner.kind == UNOWNED)
+    ):
+        since_us = lease.time_us if lease is not None and lease.epoch == epoch else None
+        return Liveness(verdict.state, verdict.reason, since_us)
+    return judge(
+        owner,
+        here=here,
+        process_start=process_start,
+        lease=lease,
+        boottime_us=boottime_us,
+        epoch=epoch,
+        shared=shared,
+    )
+
+
 def _is_visible(owner: Owner, here: Observer) -> bool:
     """Whether the owner's pid means the same here as where it was recorded."""
     return (

@@ -29,15 +29,18 @@ OUTCOMES = (
 STOPPED_BY_BUDGET = "stopped_by_budget"
 NO_ITEM_PARSED = "no_item_parsed"
 NOT_JUDGED = "not_judged"
+STOPPED_BY_PERSON = "stopped_by_person"
+WAITS_FOR_APPROVAL = "waits_for_approval"
 
 
 class Traits:
     """What an outcome means for everything that acts on it.
 
-    `terminal`: it absorbs, nothing moves the run any more (G6). `resumable`: a new attempt may
-    go on from the last checkpoint. `keeps_checkpoint`: retention must not drop what a resume
-    needs. `fails_step`: an orchestrator step with it has failed. `withholds_guard`: the cadence
-    guard is not written, the step is due again. `alerts`: a person should hear of it.
+    `terminal`: it absorbs, nothing moves the run any more (G6). `resumable`: a new attempt may go
+    on from the last checkpoint. `keeps_checkpoint`: retention must not drop what a resume needs.
+    `unattended`: the watchdog may do so where the job lets it. `fails_step`: an orchestrator step
+    with it has failed. `withholds_guard`: the cadence guard is not written, the step is due
+    again. `alerts`: a person should hear of it.
     `validator_status`: ok, degraded or semantic_fail. `exit_code`: of a command that ends so.
     """
 
@@ -48,6 +51,7 @@ class Traits:
         "keeps_checkpoint",
         "resumable",
         "terminal",
+        "unattended",
         "validator_status",
         "withholds_guard",
     )
@@ -61,8 +65,10 @@ class Traits:
         alerts: bool,
         validator_status: str,
         exit_code: int,
+        unattended: bool = False,
     ) -> None:
         self.terminal = terminal
+        self.unattended = unattended
         self.resumable = not terminal
         self.keeps_checkpoint = not terminal
         self.fails_step = fails_step
@@ -83,7 +89,7 @@ def _good(validator_status: str = "ok", *, alerts: bool = False) -> Traits:
     )
 
 
-def _bad(validator_status: str, exit_code: int) -> Traits:
+def _bad(validator_status: str, exit_code: int, *, unattended: bool = True) -> Traits:
     return Traits(
         terminal=False,
         fails_step=True,
@@ -91,6 +97,19 @@ def _bad(validator_status: str, exit_code: int) -> Traits:
         alerts=True,
         validator_status=validator_status,
         exit_code=exit_code,
+        unattended=unattended,
+    )
+
+
+def _waits(*, alerts: bool = False) -> Traits:
+    """Return what a stop means that is no failure: due again, by a schedule or a person."""
+    return Traits(
+        terminal=False,
+        fails_step=False,
+        withholds_guard=True,
+        alerts=alerts,
+        validator_status="degraded",
+        exit_code=75,
     )
 
 
@@ -101,16 +120,14 @@ _TABLE: dict[tuple[str, str | None], Traits] = {
     (EMPTY, None): _good(),
     (PARTIAL, None): _bad("degraded", 75),
     # A bounded run that made progress is healthy: due again, but no failure and no alarm.
-    (PARTIAL, STOPPED_BY_BUDGET): Traits(
-        terminal=False,
-        fails_step=False,
-        withholds_guard=True,
-        alerts=False,
-        validator_status="degraded",
-        exit_code=75,
-    ),
+    (PARTIAL, STOPPED_BY_BUDGET): _waits(),
+    # Ctrl-C: what a person has stopped, no watchdog starts again.
+    (PARTIAL, STOPPED_BY_PERSON): _waits(),
+    # It goes on when the approval is given.
+    (PARTIAL, WAITS_FOR_APPROVAL): _waits(),
     (FAILED, None): _bad("semantic_fail", 1),
-    (FAILED_SEMANTIC_EMPTY, None): _bad("semantic_fail", 7),
+    # The model or parser was asked and nothing came out: asking again unseen changes nothing.
+    (FAILED_SEMANTIC_EMPTY, None): _bad("semantic_fail", 7, unattended=False),
 }
 
 

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from tachograph.domain import checks, errors, events, outcome
 from tachograph.domain.gate import POLICY_VERSION, Facts, Judgement, judge
-from tachograph.domain.run_state import Phase, RunState
+from tachograph.domain.run_recovery import RecoveryCommands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
-    from tachograph.domain.event import Cause, Event
+    from tachograph.domain.event import Cause
+    from tachograph.domain.run_state import Phase
 
 PHASE_ENDS = ("completed", "failed", "skipped")
 PHASE_STAYS = ("completed", "skipped")
@@ -23,26 +24,12 @@ CHECKPOINT_KINDS = ("offset", "state")
 NOTE_LEVELS = ("note", "warning", "error")
 
 
-class Run(RunState):
+class Run(RecoveryCommands):
     """A run of a job: one execution of a command over one set of inputs, in one or more attempts.
 
     Satisfies the eventsourcing library's aggregate protocol (`id`, `version`,
     `collect_events`), so its repository and event store can hold it.
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._pending: list[Event] = []
-
-    @property
-    def pending_events(self) -> list[Event]:
-        """Events that were recorded and not collected yet."""
-        return self._pending
-
-    def collect_events(self) -> Sequence[Event]:
-        """Return the pending events and forget them."""
-        collected, self._pending = self._pending, []
-        return collected
 
     # Beginning.
 
@@ -78,18 +65,27 @@ class Run(RunState):
         return run
 
     def start_attempt(
-        self, cause: Cause, owner: Any, *, live_owner: str | None, reason: str | None = None
+        self,
+        cause: Cause,
+        owner: Any,
+        *,
+        live_owner: str | None,
+        reason: str | None = None,
+        waiting_for: Sequence[str] = (),
     ) -> int:
         """Take the run over for `owner` and return the new epoch; earlier attempts are fenced.
 
-        `live_owner` describes the present owner when it was found alive. Raises
-        RunFinishedError, or RunOwnedError unless a `reason` says why a live owner is robbed.
+        `live_owner` describes the present owner when it was found alive, `waiting_for` names the
+        runs it depends on that have not ended well. Raises RunFinishedError, and RunOwnedError
+        or DependenciesWaitingError unless a `reason` says why it is done all the same.
         """
         self._unfinished()
         if reason is not None:
             checks.text("reason", reason)
         elif live_owner is not None:
             raise errors.RunOwnedError(self.id, live_owner)
+        elif waiting_for:
+            raise errors.DependenciesWaitingError(self.id, ", ".join(waiting_for))
         self._record(events.AttemptStarted, cause, epoch=self.epoch + 1, owner=owner, reason=reason)
         return self.epoch
 
@@ -393,6 +389,8 @@ class Run(RunState):
         self._record(
             events.RunFinished, cause, outcome=result, reason_code=reason_code, reason=reason
         )
+        if self.finished:
+            self._nobody_needed(cause)
         return result
 
     def cancel(self, cause: Cause, reason: str) -> None:
@@ -400,38 +398,16 @@ class Run(RunState):
         self._not_fenced(cause)
         checks.text("reason", reason)
         self._record(events.RunCancelled, cause, reason=reason)
+        self._nobody_needed(cause)
 
     def expire(self, cause: Cause, reason: str) -> None:
         """End the run for good because it was left too long."""
         self._not_fenced(cause)
         checks.text("reason", reason)
         self._record(events.RunExpired, cause, reason=reason)
+        self._nobody_needed(cause)
 
-    def block(self, cause: Cause, reason: str) -> None:
-        """Record that the run waits for something outside it."""
-        self._not_fenced(cause)
-        checks.text("reason", reason)
-        self._record(events.RunBlocked, cause, reason=reason)
-
-    # Rules that several commands share.
-
-    def _owned(self, cause: Cause) -> None:
-        """G5, G6: only the current attempt of an unfinished run may write."""
-        self._not_fenced(cause)
-        if cause.epoch == 0:
-            raise errors.NoAttemptError(self.id)
-        if not self.attempt_open:
-            raise errors.AttemptEndedError(self.id, self.epoch, self.outcome)
-
-    def _not_fenced(self, cause: Cause) -> None:
-        """G5, G6: a person outside any attempt may do this too, but no superseded attempt."""
-        self._unfinished()
-        if cause.epoch not in (0, self.epoch):
-            raise errors.FencedError(self.id, cause.epoch, self.epoch)
-
-    def _unfinished(self) -> None:
-        if self.finished:
-            raise errors.RunFinishedError(self.id, self.ended or self.outcome)
+    # Rules of the commands above.
 
     def _open_phase(self, name: str) -> Phase:
         phase = self.phases.get(name)
@@ -485,14 +461,3 @@ class Run(RunState):
             evidence=[phase.last_version for phase in self.phases.values()],
             policy_version=POLICY_VERSION,
         )
-
-    def _record(self, event_type: type[Event], cause: Cause, **fields: Any) -> None:
-        event = event_type(
-            originator_id=self.id,
-            originator_version=self.version + 1,
-            time_us=cause.time_us,
-            by=cause.by(),
-            **fields,
-        )
-        event.mutate(self)
-        self._pending.append(event)

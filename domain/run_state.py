@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from tachograph.domain import recovery_state
 from tachograph.domain.errors import VersionGapError
 from tachograph.domain.index_set import IndexSet
 from tachograph.domain.outcome import is_terminal
+from tachograph.domain.recovery_state import RecoveryState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
     Fields = dict[str, Any]
 
-SNAPSHOT_FORMAT = 1
+SNAPSHOT_FORMAT = 2
 """Raised whenever the meaning of a stored snapshot changes; older ones are then ignored."""
 
 
@@ -82,12 +84,12 @@ class Phase:
         return phase
 
 
-class RunState:
+class RunState(RecoveryState):
     """The state of a run after its first `version` events."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.id = ""
-        self.version = 0
         self.created_us = 0
         self.updated_us = 0
         self.command = ""
@@ -97,9 +99,6 @@ class RunState:
         self.title: str | None = None
         self.parent: str | None = None
         self.model_policy: Any = None
-        self.epoch = 0
-        """The current attempt; 0 before the first."""
-        self.owner: Any = None
         self.attempt_open = False
         """Whether the current attempt has not said how it ended."""
         self.phases: dict[str, Phase] = {}
@@ -122,9 +121,6 @@ class RunState:
         self.ended: str | None = None
         """`cancelled` or `expired`, when that ended the run for good."""
         self.ended_us: int | None = None
-        self.blocked: str | None = None
-        self.approvals: dict[str, Fields] = {}
-        self.attention: list[str] = []
         self.archived: str | None = None
 
     @property
@@ -145,6 +141,9 @@ class RunState:
         if fields["originator_version"] != self.version + 1:
             raise VersionGapError(self.id, fields["originator_version"], self.version)
         _HANDLERS[topic](self, fields)
+        if topic in recovery_state.WORK:
+            self.worked_us = fields["time_us"]
+            self.blocked = None
         self.version = fields["originator_version"]
         self.updated_us = fields["time_us"]
 
@@ -174,7 +173,10 @@ def _unshared(fields: Fields) -> Fields:
         copied[name] = dict(fields[name])
     for name in ("effects", "approvals"):
         copied[name] = {key: dict(entry) for key, entry in fields[name].items()}
-    copied["attention"] = list(fields["attention"])
+    for name in ("attention", "card"):
+        copied[name] = dict(fields[name])
+    for name in ("history", "processes", "depends_on"):
+        copied[name] = list(fields[name])
     return copied
 
 
@@ -197,9 +199,10 @@ def _attempt_started(run: RunState, fields: Fields) -> None:
     run.epoch = fields["epoch"]
     run.owner = fields["owner"]
     run.attempt_open = True
-    run.outcome = run.reason_code = run.reason = run.blocked = None
+    run.outcome = run.reason_code = run.reason = None
     run.ended_us = None
     run.verdict = None
+    recovery_state.attempt_started(run, fields)
 
 
 def _phase_started(run: RunState, fields: Fields) -> None:
@@ -220,6 +223,8 @@ def _phase_ended(run: RunState, fields: Fields) -> None:
     phase.status = fields["status"]
     phase.ended_us = fields["time_us"]
     phase.summary = fields["summary"]
+    if phase.status != "failed":
+        run.got_further(fields)
 
 
 def _batches_planned(run: RunState, fields: Fields) -> None:
@@ -238,19 +243,21 @@ def _batch_completed(run: RunState, fields: Fields) -> None:
         phase.inputs = (phase.inputs or 0) + fields["inputs"]
     if fields["parsed"] is not None:
         phase.parsed = (phase.parsed or 0) + fields["parsed"]
+    run.got_further(fields)
 
 
 def _checkpoint_saved(run: RunState, fields: Fields) -> None:
-    run.checkpoint = {
-        "version": fields["originator_version"],
-        "phase": fields["phase"],
-        "kind": fields["kind"],
-        "state": fields["state"],
-    }
+    said = {name: fields[name] for name in ("phase", "kind", "state")}
+    run.checkpoint_us = fields["time_us"]
+    # Saving the same once more is a sign of life, and no progress.
+    if run.checkpoint is None or any(run.checkpoint[name] != said[name] for name in said):
+        run.got_further(fields)
+    run.checkpoint = {"version": fields["originator_version"], **said}
 
 
 def _step_completed(run: RunState, fields: Fields) -> None:
     run.steps[fields["key"]] = fields["originator_version"]
+    run.got_further(fields)
 
 
 def _progress_reported(run: RunState, fields: Fields) -> None:
@@ -288,6 +295,8 @@ def _effect_done(run: RunState, fields: Fields) -> None:
     effect = run.effects[fields["key"]]
     effect["status"] = "done"
     effect["version"] = fields["originator_version"]
+    if fields["reason"] is None:  # else a person, or a rule, has decided about it
+        run.got_further(fields)
 
 
 def _effect_retry_allowed(run: RunState, fields: Fields) -> None:
@@ -296,36 +305,8 @@ def _effect_retry_allowed(run: RunState, fields: Fields) -> None:
     effect["version"] = fields["originator_version"]
 
 
-def _approval_requested(run: RunState, fields: Fields) -> None:
-    run.approvals[fields["approval"]] = {
-        "status": "requested",
-        "subject_digest": fields["subject_digest"],
-    }
-
-
-def _approval_granted(run: RunState, fields: Fields) -> None:
-    run.approvals[fields["approval"]]["status"] = "granted"
-
-
-def _approval_rejected(run: RunState, fields: Fields) -> None:
-    run.approvals[fields["approval"]]["status"] = "rejected"
-
-
 def _noted(run: RunState, _fields: Fields) -> None:
     run.notes += 1
-
-
-def _attention_raised(run: RunState, fields: Fields) -> None:
-    if fields["reason"] not in run.attention:
-        run.attention.append(fields["reason"])
-
-
-def _attention_cleared(run: RunState, fields: Fields) -> None:
-    run.attention = [reason for reason in run.attention if reason != fields["reason"]]
-
-
-def _blocked(run: RunState, fields: Fields) -> None:
-    run.blocked = fields["reason"]
 
 
 def _finished(run: RunState, fields: Fields) -> None:
@@ -334,6 +315,8 @@ def _finished(run: RunState, fields: Fields) -> None:
     run.reason = fields["reason"]
     run.ended_us = fields["time_us"]
     run.attempt_open = False
+    if is_terminal(run.outcome, run.reason_code):
+        run.got_further(fields)
 
 
 def _cancelled(run: RunState, fields: Fields) -> None:
@@ -360,11 +343,8 @@ def _archived(run: RunState, fields: Fields) -> None:
     run.archived = fields["location"]
 
 
-def _nothing(_run: RunState, _fields: Fields) -> None:
-    """Keep the state: the event matters to readers only."""
-
-
 _HANDLERS: dict[str, Callable[[RunState, Fields], None]] = {
+    **recovery_state.HANDLERS,
     "run.created": _created,
     "run.attempt-started": _attempt_started,
     "run.phase-started": _phase_started,
@@ -381,15 +361,6 @@ _HANDLERS: dict[str, Callable[[RunState, Fields], None]] = {
     "run.effect-intended": _effect_intended,
     "run.effect-done": _effect_done,
     "run.effect-retry-allowed": _effect_retry_allowed,
-    "run.approval-requested": _approval_requested,
-    "run.approval-granted": _approval_granted,
-    "run.approval-rejected": _approval_rejected,
-    "run.stall-detected": _nothing,
-    "run.resume-dispatched": _nothing,
-    "run.resume-returned": _nothing,
-    "run.attention-raised": _attention_raised,
-    "run.attention-cleared": _attention_cleared,
-    "run.blocked": _blocked,
     "run.finished": _finished,
     "run.cancelled": _cancelled,
     "run.expired": _expired,

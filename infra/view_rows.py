@@ -12,7 +12,7 @@ from struct import Struct
 from tachograph.domain.errors import MalformedValueError, StoreCorruptError
 from tachograph.domain.records import GENESIS_DIGEST
 from tachograph.infra.layout import U64, decode_text, encode_text, name_key
-from tachograph.projections import run_cards, run_summaries
+from tachograph.projections import run_cards, run_summaries, watch_list
 from tachograph.projections.run_cards import is_open
 from tachograph.projections.views import VERSIONS, Mark
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from tachograph.infra.codec import Codec
+
+    _Watched = tuple[bytes | None, bytes | None]
 
     class Tables(Protocol):
         """Ordered tables of bytes, as one transaction sees them."""
@@ -65,16 +67,21 @@ OPEN = b"open"
 """Position of the first event of every run that nothing has ended -> nothing."""
 TOUCHED = b"touched"
 """Position of a run's last event -> position of its first, latest time in the log so far."""
+DUE = b"due"
+"""Time in µs, position of the first event of a run to look at by then -> nothing."""
+PROCESSES = b"processes"
+"""Digest of a process, position of the first event of a run that counts on it -> nothing."""
 TIMELINES = b"timelines"
 """Digest of the id -> what the projection keeps of the run between two events."""
 ENTRIES = b"entries"
 """Position of the run's first event, version -> entry of its timeline."""
-TABLES = (META, NAMES, SUMMARIES, CARDS, OPEN, TOUCHED, TIMELINES, ENTRIES)
+TABLES = (META, NAMES, SUMMARIES, CARDS, OPEN, TOUCHED, DUE, PROCESSES, TIMELINES, ENTRIES)
 
 LONGEST_PREFIX = 64
 _LATEST = b"latest_us"
 _TOUCH = Struct(">Qq")
 _ENTRY = Struct(">QQ")
+_DUE = Struct(">QQ")
 _MOST_NAMES = 10_000
 """Ids looked at for a prefix: a shorter prefix is ambiguous anyway."""
 
@@ -82,7 +89,7 @@ _MOST_NAMES = 10_000
 class Rows:
     """The content of all views within one transaction. Satisfies ViewReader and ViewWriter."""
 
-    __slots__ = ("_codec", "_keys", "_packer", "_place", "_tables", "_touched")
+    __slots__ = ("_codec", "_keys", "_packer", "_place", "_tables", "_touched", "_watched")
 
     def __init__(self, tables: Tables, codec: Codec, place: str) -> None:
         self._tables = tables
@@ -94,6 +101,8 @@ class Rows:
         """Digest of each id that was asked for."""
         self._touched: dict[str, int] = {}
         """Stored position of the last event, of each run that was loaded."""
+        self._watched: dict[str, _Watched] = {}
+        """Stored keys in the watch list, of each run that was loaded."""
 
     # How far each view is.
 
@@ -138,6 +147,7 @@ class Rows:
             return None
         summary = self._named(run_summaries.FIELDS, self._need(SUMMARIES, named[: U64.size]))
         self._touched[run_id] = summary["updated_position"]
+        self._watched[run_id] = _watched(summary)
         return summary
 
     def put_summary(self, summary: dict[str, Any]) -> None:
@@ -160,6 +170,19 @@ class Rows:
             self._tables.put(OPEN, created, b"")
         elif before:
             self._tables.delete(OPEN, created)
+        self._watch(run_id, _watched(summary))
+
+    def _watch(self, run_id: str, now: _Watched) -> None:
+        """Bring the watch list from what is stored of a run to what it should be."""
+        before = self._watched.get(run_id, (None, None))
+        for table, old, new in zip((PROCESSES, DUE), before, now, strict=True):
+            if old == new:
+                continue
+            if old is not None:
+                self._tables.delete(table, old)
+            if new is not None:
+                self._tables.put(table, new, b"")
+        self._watched[run_id] = now
 
     def cards(self) -> Iterator[dict[str, Any]]:
         """Yield the cards of all runs, latest created first."""
@@ -192,6 +215,29 @@ class Rows:
             if value.startswith(text, U64.size):
                 found.append((U64.unpack_from(value)[0], decode_text(value[U64.size :])))
         return sorted(found, reverse=True)[:limit]
+
+    # The watch list.
+
+    def watched_processes(self) -> Iterator[tuple[bytes, int]]:
+        """Yield each process (or nobody in particular) that runs count on, and one of them."""
+        low: bytes | None = b""
+        while low is not None:
+            found = next(self._tables.scan(PROCESSES, low), None)
+            if found is None:
+                return
+            process = found[0][:16]
+            yield process, U64.unpack_from(found[0], 16)[0]
+            low = _after(process)
+
+    def watched_by(self, process: bytes) -> Iterator[int]:
+        """Yield the runs that count on a process."""
+        for key, _ in self._tables.scan(PROCESSES, process, _after(process)):
+            yield U64.unpack_from(key, 16)[0]
+
+    def due(self, now_us: int) -> Iterator[int]:
+        """Yield the runs that should be looked at by a time, longest due first."""
+        for key, _ in self._tables.scan(DUE, b"", U64.pack(max(0, now_us) + 1)):
+            yield _DUE.unpack(key)[1]
 
     # Timelines.
 
@@ -287,6 +333,23 @@ class Rows:
         except MalformedValueError as error:
             reason = f"a row of its views cannot be read: {error}"
             raise StoreCorruptError(self._place, reason) from error
+
+
+def _watched(summary: dict[str, Any]) -> _Watched:
+    """Return the keys of a run in the tables of the watch list; None where it has none."""
+    created = U64.pack(summary["created_position"])
+    process = watch_list.counts_on(summary)
+    due_us = watch_list.due_us(summary)
+    return (
+        None if process is None else _process_key(process) + created,
+        None if due_us is None else U64.pack(max(0, due_us)) + created,
+    )
+
+
+def _process_key(process: Mapping[str, Any]) -> bytes:
+    """Return what stands for a process: 16 bytes that differ for any two of them."""
+    names = ("kind", "host", "boot_id", "pid", "started", "pid_namespace")
+    return name_key("\0".join(str(process.get(name)) for name in names))
 
 
 def _after(prefix: bytes) -> bytes | None:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 NAME = "run_cards"
-VERSION = 1
+VERSION = 2
 """Raised whenever the content changes for the same log: stored views are then rebuilt."""
 
 _COPIED = (
@@ -59,6 +59,8 @@ _COPIED = (
     "finished_us",
     "epoch",
     "owner",
+    "worker",
+    "depends_on",
     "active_us",
     "attempt_open",
     "outcome",

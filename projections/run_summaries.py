@@ -7,6 +7,7 @@ when it is read (G7).
 
 from __future__ import annotations
 
+from tachograph.domain.recovery_state import WORK
 from tachograph.projections.folding import ERASED, clip, keep_newest, small, unknown
 
 TYPE_CHECKING = False
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 
 NAME = "run_summaries"
-VERSION = 1
+VERSION = 2
 """Raised whenever the content changes for the same log: stored views are then rebuilt."""
 
 MOST_PHASES = 500
@@ -66,7 +67,9 @@ _NEW: Summary = {
     "version": 0,
     "epoch": 0,
     "owner": None,
+    "worker": None,
     "active_us": 0,
+    "worked_us": 0,
     "attempt_open": False,
     "attempts": [],
     "phases": {},
@@ -85,12 +88,23 @@ _NEW: Summary = {
     "attention": {},
     "approvals": {},
     "effects": {},
+    "recovery": None,
+    "depends_on": [],
+    "stall": None,
+    "resume": None,
+    "returned_us": None,
+    "returned_epoch": 0,
+    "futile": 0,
     "artifacts": {},
     "archived": None,
     "counters": {},
 }
 FIELDS = tuple(_NEW)
 """Every field of a summary, in order: part of its stored form."""
+_FURTHER = frozenset(
+    {"run.batch-completed", "run.checkpoint-saved", "run.step-completed", "run.phase-ended"}
+)
+"""What may have brought a run further; the run's own state is stricter."""
 _CONTAINERS = tuple(name for name, value in _NEW.items() if isinstance(value, list | dict))
 
 
@@ -151,6 +165,11 @@ def apply(run: Summary, topic: str, fields: Fields, position: int) -> None:
         _count(run, "erased")
     else:
         handler(run, fields)
+        if topic in WORK:
+            run["worked_us"] = time_us
+            run["blocked"] = None
+        if topic in _FURTHER:
+            run["futile"] = 0
         if fields["by"][3] == run["epoch"] and run["attempts"]:
             run["active_us"] = time_us
             run["attempts"][-1]["events"] += 1
@@ -194,7 +213,7 @@ def _created(run: Summary, fields: Fields) -> None:
 def _attempt_started(run: Summary, fields: Fields) -> None:
     if run["attempt_open"]:
         _end_attempt(run, "interrupted", None, run["active_us"])
-    for name in ("outcome", "reason_code", "reason", "blocked", "verdict", "finished_us"):
+    for name in ("outcome", "reason_code", "reason", "verdict", "finished_us", "worker"):
         run[name] = None
     run["epoch"] = fields["epoch"]
     owner = run["owner"] = small(fields["owner"])
@@ -353,17 +372,58 @@ def _approval_decided(run: Summary, fields: Fields) -> None:
     run["approvals"].pop(fields["approval"], None)
 
 
-def _stall_detected(run: Summary, _fields: Fields) -> None:
+def _worker_started(run: Summary, fields: Fields) -> None:
+    run["worker"] = small(fields["worker"])
+
+
+def _recovery_declared(run: Summary, fields: Fields) -> None:
+    run["recovery"] = fields["recovery"]
+
+
+def _dependencies_declared(run: Summary, fields: Fields) -> None:
+    run["depends_on"] = list(fields["runs"][:MOST_OPEN])
+
+
+def _card_edited(_run: Summary, _fields: Fields) -> None:
+    """Keep nothing: a card's own fields are read from the run itself."""
+
+
+def _stall_detected(run: Summary, fields: Fields) -> None:
     _count(run, "stalls")
+    evidence = fields["evidence"] if isinstance(fields["evidence"], dict) else {}
+    run["stall"] = {
+        "kind": evidence.get("kind"),
+        "reason": clip(evidence.get("reason")),
+        "epoch": run["epoch"],
+        "time_us": fields["time_us"],
+    }
 
 
-def _resume_dispatched(run: Summary, _fields: Fields) -> None:
+def _resume_dispatched(run: Summary, fields: Fields) -> None:
     _count(run, "resumes")
+    plan = fields["plan"] if isinstance(fields["plan"], dict) else {}
+    run["futile"] += bool(plan.get("unattended"))
+    run["resume"] = {
+        "adapter": clip(fields["adapter"]),
+        "from_version": fields["from_version"],
+        "time_us": fields["time_us"],
+        "returned_us": None,
+        "progressed": None,
+        "error": None,
+    }
 
 
 def _resume_returned(run: Summary, fields: Fields) -> None:
     if not fields["progressed"]:
         _count(run, "resumesWithoutProgress")
+    result = fields["result"] if isinstance(fields["result"], dict) else {}
+    run["returned_us"] = fields["time_us"]
+    if not result.get("left_running"):
+        run["returned_epoch"] = run["epoch"]
+    if run["resume"] is not None:
+        run["resume"]["returned_us"] = fields["time_us"]
+        run["resume"]["progressed"] = fields["progressed"]
+        run["resume"]["error"] = clip(result.get("error"))
 
 
 def _attention_raised(run: Summary, fields: Fields) -> None:
@@ -427,6 +487,10 @@ def _count(run: Summary, what: str) -> None:
 _HANDLERS: dict[str, Callable[[Summary, Fields], None]] = {
     "run.created": _created,
     "run.attempt-started": _attempt_started,
+    "run.worker-started": _worker_started,
+    "run.recovery-declared": _recovery_declared,
+    "run.dependencies-declared": _dependencies_declared,
+    "run.card-edited": _card_edited,
     "run.phase-started": _phase_started,
     "run.phase-ended": _phase_ended,
     "run.batches-planned": _batches_planned,

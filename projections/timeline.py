@@ -360,12 +360,16 @@ def _decide(run: _Timeline, slot: str, fields: Fields, status: str) -> None:
 
 
 def _nothing(_run: _Timeline, _fields: Fields) -> None:
-    """Show nothing: there are too many of them, and the summary has the last one."""
+    """Show nothing: there may be many of them, and the summary has the last one."""
 
 
 _HANDLERS: dict[str, Callable[[_Timeline, Fields], None]] = {
     "run.created": _created,
     "run.attempt-started": _attempt_started,
+    "run.worker-started": _nothing,
+    "run.recovery-declared": _nothing,
+    "run.dependencies-declared": _nothing,
+    "run.card-edited": _nothing,
     "run.phase-started": _phase_started,
     "run.phase-ended": _phase_ended,
     "run.batches-planned": _batches_planned,

@@ -6,7 +6,7 @@ The ports here are an inner seam of Tachograph and may change in any release.
 from __future__ import annotations
 
 from tachograph.domain.records import _Fields
-from tachograph.projections import run_cards, run_summaries, timeline
+from tachograph.projections import run_cards, run_summaries, timeline, watch_list
 from tachograph.projections.run_summaries import RunSummaries
 from tachograph.projections.timeline import Timelines
 
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from tachograph.projections.run_cards import RunCardsView
     from tachograph.projections.run_summaries import RunSummariesView
     from tachograph.projections.timeline import TimelineView
+    from tachograph.projections.watch_list import WatchListView
 
     T = TypeVar("T")
 
-    class ViewReader(RunCardsView, Protocol):
+    class ViewReader(RunCardsView, WatchListView, Protocol):
         """The content of all views as of one moment."""
 
         def summary(self, run_id: str) -> dict[str, Any] | None:
@@ -83,8 +84,9 @@ if TYPE_CHECKING:
 
 
 VERSIONS = {
-    # Cards are cut from summaries, in the same transaction: they are one view to the outside.
-    run_summaries.NAME: f"{run_summaries.VERSION}.{run_cards.VERSION}",
+    # Cards and the watch list are cut from summaries, in the same transaction: they are one view
+    # to the outside.
+    run_summaries.NAME: f"{run_summaries.VERSION}.{run_cards.VERSION}.{watch_list.VERSION}",
     timeline.NAME: f"{timeline.VERSION}",
 }
 """Every view by its name, with the version of its content."""

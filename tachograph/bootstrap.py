@@ -92,16 +92,19 @@ class Services:
 
     def liveness(self, run: Run) -> Liveness:
         """Judge the owner of a run's current attempt, at this moment (G7)."""
-        return self.judge(run.id, run.epoch, run.owner or {})
+        return self.judge(run.id, run.epoch, run.owner or {}, run.worker)
 
-    def judge(self, run_id: str, epoch: int, owner: dict[str, Any]) -> Liveness:
-        """Judge the owner of an attempt, given by its stored fields, at this moment (G7)."""
-        from tachograph.domain.liveness import judge
+    def judge(
+        self, run_id: str, epoch: int, owner: dict[str, Any], worker: dict[str, Any] | None
+    ) -> Liveness:
+        """Judge an attempt by the stored fields of its owner and worker, at this moment (G7)."""
+        from tachograph.domain.liveness import judge_attempt
         from tachograph.domain.owner import Owner
         from tachograph.infra import processes
 
-        return judge(
+        return judge_attempt(
             Owner.from_fields(owner),
+            None if worker is None else Owner.from_fields(worker),
             here=self.observer,
             process_start=processes.process_start,
             lease=self.presence.lease(run_id),

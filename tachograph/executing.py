@@ -135,7 +135,9 @@ def bad_ending(ended: Ended, success_codes: Sequence[int]) -> tuple[str, str, st
     if ended.exit_code in success_codes:
         return None
     if _interrupted(ended):
-        return outcome.PARTIAL, f"interrupted, {described(ended)}", "interrupted"
+        by_person = "SIGINT" in ended.asked or ended.shell_code == 128 + signal.SIGINT
+        code = outcome.STOPPED_BY_PERSON if by_person else "interrupted"
+        return outcome.PARTIAL, f"interrupted, {described(ended)}", code
     code = "exit_code" if ended.signal is None else "killed"
     return outcome.FAILED, described(ended), code
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from typing import Any, TypeVar
 
     from tachograph.bootstrap import Services
-    from tachograph.domain.liveness import Liveness
     from tachograph.portions import ProjectionStoppedError
     from tachograph.projections.views import ViewReader
+    from tachograph.reading import Judge
 
     T = TypeVar("T")
     Fields = dict[str, Any]
@@ -41,7 +41,7 @@ def ask(
         return projecting.ask(log, codec, MemoryViews(codec), question, report=report)
 
 
-def judge_of(services: Services) -> Callable[[str, int, Fields], Liveness]:
+def judge_of(services: Services) -> Judge:
     """Return what says, now, whether the owner of an attempt is alive (G7)."""
     return services.judge
 

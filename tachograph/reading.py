@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tachograph.projections.views import ViewReader
 
     Fields = dict[str, Any]
-    Judge = Callable[[str, int, Fields], Liveness]
-    """Judges, now, the owner (its stored fields) of an attempt (run id, epoch)."""
+    Judge = Callable[[str, int, Fields, Fields | None], Liveness]
+    """Judges, now, an attempt (run id, epoch) by the stored fields of its owner and worker."""
 
 RUNNING = "running"
 INTERRUPTED = "interrupted"
@@ -134,7 +134,7 @@ def with_status(run: Fields, judge: Judge) -> Fields:
     """
     liveness = None
     if run["attempt_open"]:
-        liveness = judge(run["id"], run["epoch"], run["owner"] or {})
+        liveness = judge(run["id"], run["epoch"], run["owner"] or {}, run["worker"])
     run["status"], run["status_reason"] = _status(run, liveness)
     run["liveness"] = liveness.state if liveness is not None else None
     seen = [run["active_us"], liveness.since_us if liveness is not None else None]
@@ -150,12 +150,13 @@ def _status(run: Fields, liveness: Liveness | None) -> tuple[str, str | None]:
         return run["outcome"], run["reason"]
     if run["blocked"] is not None:
         return BLOCKED, run["blocked"]
-    if run["outcome"] is not None:
-        return run["outcome"], run["reason"]
     if run["approval"] is not None:
         return WAITING, f"approval of {run['approval']!r} is asked for"
+    if run["outcome"] is not None:
+        return run["outcome"], run["reason"]
     if liveness is None:
-        return WAITING, "no attempt has started"
+        waited = ", ".join(run["depends_on"])
+        return WAITING, f"it waits for {waited}" if waited else "no attempt has started"
     if liveness.state == ALIVE:
         return RUNNING, liveness.reason
     return INTERRUPTED, liveness.reason

@@ -14,6 +14,7 @@ from tachograph.contexts import Context, _current
 from tachograph.continuing import record_artifact
 from tachograph.domain import errors
 from tachograph.domain.gate import Facts
+from tachograph.domain.outcome import STOPPED_BY_PERSON, WAITS_FOR_APPROVAL
 from tachograph.keeping import Heartbeat, WarningNotes
 from tachograph.measuring import describe
 from tachograph.phases import PhaseRecording
@@ -260,7 +261,11 @@ class Recording(Context):
             return  # another attempt owns the run now, or the job has finished it itself
         if error is None:
             self.session.finish()
-        elif isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
+        elif isinstance(error, KeyboardInterrupt):
+            self._end_cut_off("partial", error, STOPPED_BY_PERSON)
+        elif isinstance(error, errors.ApprovalPendingError):
+            self._end_cut_off("partial", error, WAITS_FOR_APPROVAL)
+        elif isinstance(error, SystemExit | GeneratorExit):
             self._end_cut_off("partial", error, "interrupted")
         elif isinstance(error, asyncio.CancelledError):
             self._end_cut_off("partial", error, "cancelled")

@@ -6,6 +6,9 @@ names of their parts.
 
 from __future__ import annotations
 
+from tachograph.domain.outcome import is_terminal
+from tachograph.domain.recovery import Recovery
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -36,6 +39,8 @@ def card_shape(run: Fields) -> Fields:
         "lastSeenAt": iso(run["seen_us"]),
         "epoch": run["epoch"],
         "owner": _shape(run["owner"]),
+        "worker": _shape(run["worker"]),
+        "dependsOn": list(run["depends_on"]),
         "progress": progress_shape(run["progress"]),
         "blocked": run["blocked"],
         "needsAttention": bool(run["attention"]),
@@ -73,11 +78,26 @@ def summary_shape(run: Fields) -> Fields:
         "attempts": [
             {**_shape(attempt), "owner": _shape(attempt["owner"])} for attempt in run["attempts"]
         ],
+        "recovery": _shape(run["recovery"]),
+        "stall": _shape(run["stall"]),
+        "resume": _shape(run["resume"]),
+        "retryCount": run["futile"],
         "archived": run["archived"],
         "version": run["version"],
         "lastPosition": run["updated_position"],
-        "resumeCommand": None,
+        "resumeCommand": _resume_command(run),
     }
+
+
+def _resume_command(run: Fields) -> str | None:
+    """Return what a person can type to resume the run; None when nothing resumes it."""
+    if run["ended"] is not None or is_terminal(run["outcome"], run["reason_code"]):
+        return None
+    if not Recovery.from_fields(run["recovery"]).can_be_dispatched:
+        return None
+    from shlex import quote
+
+    return f"tacho run resume {quote(run['id'])}"
 
 
 def timeline_shape(entries: list[Fields]) -> list[Fields]:

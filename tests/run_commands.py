@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from given_when_then import CREATED, OWNER, attempt, do, started
 
 from tachograph.domain.gate import Facts
+from tachograph.domain.recovery import Recovery
 from tachograph.domain.run import Run
 
 if TYPE_CHECKING:
@@ -29,8 +30,12 @@ HISTORY: tuple[Fact | Do, ...] = (
     do(Run.complete_batch, attempt(1), "parse", 0, inputs=5, parsed=5),
     do(Run.end_phase, attempt(1), "parse"),
     do(Run.intend_effect, attempt(1), "mail"),
+    do(Run.request_approval, attempt(1), "deploy", subject={"v": 1}, subject_digest="d1"),
+    do(Run.raise_attention, attempt(1), "no_adapter"),
+    do(Run.dispatch_resume, attempt(1), "jobs:resume", {"unattended": True}),
 )
-"""A run in its first attempt, with a phase still open and an effect in doubt."""
+"""A run in its first attempt: a phase is open, an effect in doubt, an approval and a person
+asked for, and a resume under way."""
 
 OWNED: dict[str, Callable[[Cause], Do]] = {
     "start_phase": lambda cause: do(Run.start_phase, cause, "new"),
@@ -51,6 +56,11 @@ OWNED: dict[str, Callable[[Cause], Do]] = {
     "take_fallback": lambda cause: do(Run.take_fallback, cause, "large", "small"),
     "judge": lambda cause: do(Run.judge, cause, Facts(inputs=5, outputs=5)),
     "finish": lambda cause: do(Run.finish, cause, "failed"),
+    "start_worker": lambda cause: do(Run.start_worker, cause, {**OWNER, "pid": 18}),
+    "request_approval": lambda cause: do(
+        Run.request_approval, cause, "publish", subject="v2", subject_digest="d2"
+    ),
+    "dispatch_resume": lambda cause: do(Run.dispatch_resume, cause, "jobs:other", {}),
 }
 """Commands that only the current attempt may give."""
 
@@ -64,6 +74,16 @@ ANYBODY: dict[str, Callable[[Cause], Do]] = {
     "cancel": lambda cause: do(Run.cancel, cause, "no longer wanted"),
     "expire": lambda cause: do(Run.expire, cause, "30 days old"),
     "block": lambda cause: do(Run.block, cause, "waits for the disk"),
+    "declare_recovery": lambda cause: do(
+        Run.declare_recovery, cause, Recovery(adapter="jobs:resume", auto_resume=True)
+    ),
+    "depend_on": lambda cause: do(Run.depend_on, cause, ["job-collect"]),
+    "approve": lambda cause: do(Run.approve, cause, "deploy", "looks right"),
+    "reject": lambda cause: do(Run.reject, cause, "deploy", "not on a Friday"),
+    "detect_stall": lambda cause: do(
+        Run.detect_stall, cause, "gone", {"reason": "process 17 has ended"}
+    ),
+    "raise_attention": lambda cause: do(Run.raise_attention, cause, "effects_in_doubt", "mail"),
 }
 """Commands that a person may give as well, but no superseded attempt."""
 
@@ -73,10 +93,20 @@ TAKEOVER: dict[str, Callable[[Cause], Do]] = {
 
 REMARKS: dict[str, Callable[[Cause], Do]] = {
     "add_note": lambda cause: do(Run.add_note, cause, "looked at it"),
+    "archive": lambda cause: do(Run.archive, cause, "old.tar.zst", "ab"),
 }
-"""Commands that are allowed at any time: they move nothing."""
+
+BOOKKEEPING: dict[str, Callable[[Cause], Do]] = {
+    "change_card": lambda cause: do(
+        Run.change_card, cause, {"notes": "ask first"}, [{"event": "update"}]
+    ),
+    "return_resume": lambda cause: do(Run.return_resume, cause, {"exit_code": 0}),
+    "clear_attention": lambda cause: do(Run.clear_attention, cause, "no_adapter"),
+}
+"""Commands that a finished run takes too, but from no superseded attempt."""
+"""Commands that are allowed to anybody at any time: they move nothing."""
 
 MOVING = OWNED | ANYBODY | TAKEOVER
 """Commands that move a run."""
 
-EVERY_COMMAND = MOVING | REMARKS
+EVERY_COMMAND = MOVING | BOOKKEEPING | REMARKS

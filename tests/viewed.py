@@ -60,7 +60,9 @@ class Viewed(Workbench):
         self.judged: list[str] = []
         self.beaten_us: int | None = None
 
-    def judge(self, run_id: str, epoch: int, owner: Fields) -> Liveness:
+    def judge(
+        self, run_id: str, epoch: int, owner: Fields, worker: Fields | None = None
+    ) -> Liveness:
         """Judge an owner by `alive`, and note that it was asked."""
         self.judged.append(run_id)
         state = ALIVE if run_id in self.alive else GONE

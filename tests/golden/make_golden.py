@@ -44,6 +44,14 @@ SAMPLES: dict[str, dict[str, Any]] = {
         },
         "reason": "the first one hangs",
     },
+    "run.worker-started": {
+        "worker": {"kind": "process", "host": "ada", "pid": 18, "started": 123460},
+    },
+    "run.recovery-declared": {
+        "recovery": {"adapter": "jobs.report:resume", "auto_resume": True, "max_retries": 5},
+        "reason": "it fails on Mondays",
+    },
+    "run.dependencies-declared": {"runs": ["job-collect-1f0e3dad", "job-index-2"]},
     "run.phase-started": {"phase": "parse", "safe_to_retry": True},
     "run.batches-planned": {
         "phase": "parse",
@@ -126,6 +134,10 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "run.cancelled": {"reason": "wrong folder"},
     "run.expired": {"reason": "30 days old"},
     "run.note-added": {"level": "warning", "text": "slow answer", "source": "http.client"},
+    "run.card-edited": {
+        "changes": {"notes": "ask before the weekend", "meta": {"priority": "high"}},
+        "entries": [{"at": "2024-05-08T02:15:30+00:00", "event": "update", "phase": "parse"}],
+    },
     "run.verdict-revised": {
         "outcome": "failed_semantic_empty",
         "rule": "no-item-parsed",

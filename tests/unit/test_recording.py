@@ -78,7 +78,7 @@ def test_ctrl_c_ends_the_attempt_as_partial(bench: Workbench) -> None:
         raise KeyboardInterrupt
 
     assert last(bench, run.id)["outcome"] == "partial"
-    assert last(bench, run.id)["reason_code"] == "interrupted"
+    assert last(bench, run.id)["reason_code"] == "stopped_by_person"
 
 
 def test_finished_batches_are_not_run_again_and_their_outputs_are_restored(

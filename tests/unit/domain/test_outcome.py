@@ -22,19 +22,23 @@ COLUMNS = (
     "alerts",
     "validator_status",
     "exit_code",
+    "unattended",
 )
 
 # fmt: off
+YES, NO = True, False
 TABLE = {
-    # outcome, reason code: terminal resumable keeps fails withholds alerts validator exit
-    ("success", None): (True, False, False, False, False, False, "ok", 0),
-    ("success_with_review", None): (True, False, False, False, False, True, "degraded", 0),
-    ("skipped", None): (True, False, False, False, False, False, "ok", 0),
-    ("empty", None): (True, False, False, False, False, False, "ok", 0),
-    ("partial", None): (False, True, True, True, True, True, "degraded", 75),
-    ("partial", "stopped_by_budget"): (False, True, True, False, True, False, "degraded", 75),
-    ("failed", None): (False, True, True, True, True, True, "semantic_fail", 1),
-    ("failed_semantic_empty", None): (False, True, True, True, True, True, "semantic_fail", 7),
+    # outcome, reason: terminal resumable keeps fails withholds alerts validator exit unattended
+    ("success", None): (YES, NO, NO, NO, NO, NO, "ok", 0, NO),
+    ("success_with_review", None): (YES, NO, NO, NO, NO, YES, "degraded", 0, NO),
+    ("skipped", None): (YES, NO, NO, NO, NO, NO, "ok", 0, NO),
+    ("empty", None): (YES, NO, NO, NO, NO, NO, "ok", 0, NO),
+    ("partial", None): (NO, YES, YES, YES, YES, YES, "degraded", 75, YES),
+    ("partial", "stopped_by_budget"): (NO, YES, YES, NO, YES, NO, "degraded", 75, NO),
+    ("partial", "stopped_by_person"): (NO, YES, YES, NO, YES, NO, "degraded", 75, NO),
+    ("partial", "waits_for_approval"): (NO, YES, YES, NO, YES, NO, "degraded", 75, NO),
+    ("failed", None): (NO, YES, YES, YES, YES, YES, "semantic_fail", 1, YES),
+    ("failed_semantic_empty", None): (NO, YES, YES, YES, YES, YES, "semantic_fail", 7, NO),
 }
 # fmt: on
 

@@ -18,7 +18,7 @@ from given_when_then import (
     running,
     started,
 )
-from run_commands import ANYBODY, EVERY_COMMAND, HISTORY, OWNED, REMARKS
+from run_commands import ANYBODY, BOOKKEEPING, EVERY_COMMAND, HISTORY, OWNED, REMARKS
 
 from tachograph.domain import errors
 from tachograph.domain.events import AttemptStarted, NoteAdded, RunCreated
@@ -155,7 +155,7 @@ class TestAttempts:
 
 
 class TestFencing:
-    @pytest.mark.parametrize("name", OWNED | ANYBODY)
+    @pytest.mark.parametrize("name", OWNED | ANYBODY | BOOKKEEPING)
     def test_a_superseded_attempt_is_fenced(self, name: str) -> None:
         """G5."""
         command = EVERY_COMMAND[name](attempt(1))
@@ -199,13 +199,13 @@ class TestFencing:
 
         assert case.run.version > before
 
-    @pytest.mark.parametrize("name", ANYBODY | REMARKS)
+    @pytest.mark.parametrize("name", ANYBODY | BOOKKEEPING | REMARKS)
     def test_a_person_may_do_what_needs_no_attempt(self, name: str) -> None:
         case = given(*HISTORY)
         before = case.run.version
         EVERY_COMMAND[name](PERSON).call(case.run)
 
-        assert case.run.version == before + 1
+        assert case.run.version > before
 
     def test_a_fenced_error_is_caught_by_one_class(self) -> None:
         assert issubclass(errors.NoAttemptError, errors.FencedError)
@@ -216,7 +216,7 @@ def test_the_table_of_commands_is_complete() -> None:
     """Whatever takes a cause is a command; what is not listed escapes the rules tested here."""
     commands = {
         name
-        for name, method in vars(Run).items()
+        for name, method in inspect.getmembers(Run)
         if name[0] != "_"
         and inspect.isfunction(method)
         and "cause" in inspect.signature(method).parameters

@@ -1,0 +1,58 @@
+"""Why a run needs a person: the reasons, and what each says. Decides nothing.
+
+The first four texts are those that tools which read a watchdog's report know.
+"""
+
+from __future__ import annotations
+
+MAX_RETRIES = "max_retries_reached"
+UNSAFE = "unsafe_to_retry"
+NO_ADAPTER = "no_adapter"
+RESUME_FAILED = "resume_failed"
+EFFECTS_IN_DOUBT = "effects_in_doubt"
+ARTIFACT_DAMAGED = "artifact_damaged"
+APPROVAL = "approval:"
+"""The name of the approval follows."""
+REJECTED = "approval_rejected"
+DEPENDENCY = "dependency_ended"
+DEPENDENCY_CYCLE = "dependency_cycle"
+WINDOW = "resume_window_passed"
+NOT_JUDGED = "owner_not_judged"
+ADAPTER_ASKS = "adapter_asks"
+NOT_UNATTENDED = "not_resumed_unattended"
+CARD_EDITED = "card_edited"
+STATUS_UNKNOWN = "status_unknown"
+
+TEXTS = {
+    MAX_RETRIES: "max retries reached",
+    UNSAFE: "task marked unsafe to auto-retry",
+    NO_ADAPTER: "stale but no resume command or adapter configured",
+    RESUME_FAILED: "auto-resume failed and retries are exhausted",
+    EFFECTS_IN_DOUBT: "a side effect may have happened",
+    ARTIFACT_DAMAGED: "an artifact is missing or damaged",
+    REJECTED: "an approval was rejected",
+    DEPENDENCY: "a run that it waits for ended without success",
+    DEPENDENCY_CYCLE: "it waits for a run that waits for it",
+    WINDOW: "left longer than its resume window",
+    NOT_JUDGED: "whether its owner lives cannot be seen from here",
+    ADAPTER_ASKS: "its adapter asks for a person",
+    NOT_UNATTENDED: "ended so that only a person may resume it",
+    CARD_EDITED: "its card was edited by hand",
+    STATUS_UNKNOWN: "its card has a status that nobody knows",
+}
+
+
+def text(reason: str) -> str:
+    """Return a reason for people.
+
+    >>> text("no_adapter"), text("approval:deploy"), text("a reason of a job's own")
+    ('stale but no resume command or adapter configured', 'waits for approval of deploy', \
+'a reason of a job's own')
+    """
+    if reason.startswith(APPROVAL):
+        return f"waits for approval of {reason.removeprefix(APPROVAL)}"
+    return TEXTS.get(reason, reason)
+
+
+RETRIED = frozenset({MAX_RETRIES, UNSAFE, NO_ADAPTER, RESUME_FAILED, ARTIFACT_DAMAGED})
+"""Reasons that stand until the run gets further: looked at again at its next progress."""

@@ -1,0 +1,144 @@
+"""How a run may be continued when its process is gone: what the job declares, as plain data.
+
+No I/O: whether a path exists or a program can be run is not known here.
+"""
+
+from __future__ import annotations
+
+from tachograph.domain import checks
+from tachograph.domain.errors import InvalidValueError
+from tachograph.domain.records import _Fields
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+ASK = "ask"
+RETRY = "retry"
+SKIP = "skip"
+IN_DOUBT = (ASK, RETRY, SKIP)
+"""What a resume does about effects in doubt: ask a person, do them again, or count them as done."""
+
+CODE = "code"
+INPUT = "input"
+
+
+class Recovery(_Fields):
+    """What a job declares about being resumed.
+
+    `adapter` (`module:function`, the name of an entry point, or the path of an executable) or
+    else `command` (a list of words) continues the run, in `working_folder`. `auto_resume` lets
+    the watchdog do so, `safe_to_retry` says that repeating what was cut off does no harm.
+    Without progress for `stale_after_seconds` a run whose owner lives is reported, and with
+    `kill_stalled` its owner is stopped and the run resumed. At most `max_retries` unattended
+    resumes in a row may bring no progress; the pause between them begins with
+    `backoff_seconds` and doubles. After `resume_window_seconds` without work the run expires.
+    `in_doubt` is one of IN_DOUBT. `traces` are files (path, size, sha256, and `what`: code or
+    input) whose change since then a plan reports. What is None is not limited, or not known.
+    """
+
+    __slots__ = (
+        "adapter",
+        "auto_resume",
+        "backoff_seconds",
+        "command",
+        "in_doubt",
+        "kill_stalled",
+        "max_retries",
+        "resume_window_seconds",
+        "safe_to_retry",
+        "stale_after_seconds",
+        "timeout_seconds",
+        "traces",
+        "working_folder",
+    )
+
+    def __init__(
+        self,
+        *,
+        adapter: str | None = None,
+        command: Sequence[str] | None = None,
+        working_folder: str | None = None,
+        auto_resume: bool = False,
+        safe_to_retry: bool = True,
+        stale_after_seconds: float | None = None,
+        max_retries: int = 2,
+        backoff_seconds: float = 60,
+        resume_window_seconds: float | None = None,
+        kill_stalled: bool = False,
+        in_doubt: str = ASK,
+        timeout_seconds: float | None = None,
+        traces: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        self.adapter = adapter
+        self.command = None if command is None else list(command)
+        self.working_folder = working_folder
+        self.auto_resume = auto_resume
+        self.safe_to_retry = safe_to_retry
+        self.stale_after_seconds = stale_after_seconds
+        self.max_retries = max_retries
+        self.backoff_seconds = backoff_seconds
+        self.resume_window_seconds = resume_window_seconds
+        self.kill_stalled = kill_stalled
+        self.in_doubt = in_doubt
+        self.timeout_seconds = timeout_seconds
+        self.traces = [dict(trace) for trace in traces]
+
+    def check(self) -> None:
+        """Raise InvalidValueError for what makes no sense."""
+        for what in ("adapter", "working_folder"):
+            if getattr(self, what) is not None:
+                checks.text(what.replace("_", " "), getattr(self, what))
+        if self.command is not None and not (
+            self.command and all(isinstance(word, str) for word in self.command)
+        ):
+            raise InvalidValueError("command", self.command, "it must be a list of words")
+        for what in ("stale_after_seconds", "resume_window_seconds", "timeout_seconds"):
+            if getattr(self, what) is not None:
+                checks.at_least(what.replace("_", " "), getattr(self, what), 0)
+        checks.at_least("backoff seconds", self.backoff_seconds, 0)
+        checks.whole("max retries", self.max_retries, 0)
+        checks.one_of("in doubt", self.in_doubt, IN_DOUBT)
+
+    @property
+    def can_be_dispatched(self) -> bool:
+        """Whether something is named that continues the run."""
+        return self.adapter is not None or self.command is not None
+
+    def pause_us(self, futile: int) -> int:
+        """Return the pause after so many resumes in a row without progress: at most an hour.
+
+        >>> [Recovery(backoff_seconds=60).pause_us(n) // 60_000_000 for n in (0, 1, 2, 3, 99)]
+        [0, 1, 2, 4, 60]
+        """
+        if not futile:
+            return 0
+        doubled = self.backoff_seconds * (1 << min(futile - 1, 20))
+        return round(min(doubled, max(3600.0, self.backoff_seconds)) * 1_000_000)
+
+    def changed(self, **named: Any) -> Recovery:
+        """Return a copy with some values changed.
+
+        >>> Recovery(max_retries=2).changed(max_retries=5).max_retries
+        5
+        """
+        return Recovery(**{**{name: getattr(self, name) for name in self.__slots__}, **named})
+
+    def to_fields(self) -> dict[str, Any]:
+        """Return plain values to store in an event; what has its default value is left out.
+
+        >>> Recovery(adapter="jobs:resume", max_retries=2).to_fields()
+        {'adapter': 'jobs:resume'}
+        """
+        fields = {name: getattr(self, name) for name in self.__slots__}
+        return {name: value for name, value in fields.items() if value != getattr(_NONE, name)}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any] | None) -> Recovery:
+        """Return what an event stored; names that only a newer Tachograph knows are left out."""
+        return cls(**{name: value for name, value in (fields or {}).items() if name in _KNOWN})
+
+
+_KNOWN = frozenset(Recovery.__slots__)
+_NONE = Recovery()

@@ -1,0 +1,207 @@
+"""The part of a run's state that recovery is about: who works, what was tried, who is needed.
+
+Facts only, folded from events: it decides nothing and refuses nothing.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    Fields = dict[str, Any]
+
+MOST_PROCESSES = 50
+MOST_HISTORY = 80
+"""Entries of a card's history that the state keeps; the log keeps all of them."""
+
+WORK = frozenset(
+    {
+        "run.attempt-started",
+        "run.phase-started",
+        "run.phase-ended",
+        "run.batches-planned",
+        "run.batch-completed",
+        "run.checkpoint-saved",
+        "run.step-completed",
+        "run.progress-reported",
+        "run.artifact-recorded",
+        "run.effect-intended",
+        "run.effect-done",
+    }
+)
+"""What shows that an attempt is at work. Retries do not: a job may retry for ever."""
+
+
+class RecoveryState:
+    """What recovery knows of a run."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self.epoch = 0
+        self.owner: Any = None
+        self.worker: Any = None
+        """Fields of the process that does the work for the owner, when it is another one."""
+        self.processes: list[list[Any]] = []
+        """[epoch, boot id, pid, start time] of the newest owners and workers."""
+        self.recovery: Any = None
+        """Fields of `domain.recovery.Recovery`; None when nothing was declared."""
+        self.depends_on: list[str] = []
+        self.worked_us = 0
+        """Time of the last event of WORK."""
+        self.checkpoint_us: int | None = None
+        self.progress_version = 0
+        """Version of the last event that brought the run further: a resume goes on from there."""
+        self.dispatch: Fields | None = None
+        """The resume under way: version, epoch, adapter, progress_version, unattended."""
+        self.resumes = 0
+        self.futile = 0
+        """Unattended resumes in a row since the run got further the last time."""
+        self.dispatched_us: int | None = None
+        self.returned_us: int | None = None
+        self.returned_epoch = 0
+        """The attempt whose resume has returned: its adapter is gone."""
+        self.resume_error: str | None = None
+        self.stall: Fields | None = None
+        """What was last noted: epoch, progress_version, kind, version."""
+        self.blocked: str | None = None
+        self.approvals: dict[str, Fields] = {}
+        """By name: status (`requested`, `granted` or `rejected`) and subject_digest."""
+        self.attention: dict[str, str | None] = {}
+        """Detail of each reason for which a person is needed."""
+        self.card: Fields = {}
+        self.history: list[Any] = []
+
+    @property
+    def approvals_pending(self) -> list[str]:
+        """Names of what a person has to decide."""
+        return [name for name, each in self.approvals.items() if each["status"] == "requested"]
+
+    @property
+    def approvals_rejected(self) -> list[str]:
+        """Names of what a person has refused."""
+        return [name for name, each in self.approvals.items() if each["status"] == "rejected"]
+
+    def got_further(self, fields: Fields) -> None:
+        """Note that an event brought the run further."""
+        self.progress_version = fields["originator_version"]
+        self.futile = 0
+        self.resume_error = None
+
+    def knows_process(self, owner: Fields) -> None:
+        """Remember the process of an owner or worker, so that it can be fenced later."""
+        if owner.get("pid") is not None:
+            process = [self.epoch, owner.get("boot_id"), owner["pid"], owner.get("started")]
+            self.processes = [*self.processes, process][-MOST_PROCESSES:]
+
+
+def attempt_started(run: RecoveryState, fields: Fields) -> None:
+    """Forget what belonged to the attempt before."""
+    run.worker = None
+    run.blocked = None
+    run.dispatch = None
+    run.knows_process(fields["owner"] or {})
+
+
+def _worker_started(run: RecoveryState, fields: Fields) -> None:
+    run.worker = fields["worker"]
+    run.knows_process(fields["worker"] or {})
+
+
+def _recovery_declared(run: RecoveryState, fields: Fields) -> None:
+    run.recovery = fields["recovery"]
+
+
+def _dependencies_declared(run: RecoveryState, fields: Fields) -> None:
+    run.depends_on = list(fields["runs"])
+
+
+def _approval_requested(run: RecoveryState, fields: Fields) -> None:
+    run.approvals[fields["approval"]] = {
+        "status": "requested",
+        "subject_digest": fields["subject_digest"],
+    }
+
+
+def _approval_granted(run: RecoveryState, fields: Fields) -> None:
+    run.approvals[fields["approval"]]["status"] = "granted"
+
+
+def _approval_rejected(run: RecoveryState, fields: Fields) -> None:
+    run.approvals[fields["approval"]]["status"] = "rejected"
+
+
+def _stall_detected(run: RecoveryState, fields: Fields) -> None:
+    evidence = fields["evidence"] if isinstance(fields["evidence"], dict) else {}
+    run.stall = {
+        "epoch": run.epoch,
+        "progress_version": run.progress_version,
+        "kind": evidence.get("kind"),
+        "version": fields["originator_version"],
+    }
+
+
+def _resume_dispatched(run: RecoveryState, fields: Fields) -> None:
+    plan = fields["plan"] if isinstance(fields["plan"], dict) else {}
+    unattended = bool(plan.get("unattended"))
+    run.dispatch = {
+        "version": fields["originator_version"],
+        "epoch": run.epoch,
+        "adapter": fields["adapter"],
+        "progress_version": run.progress_version,
+        "unattended": unattended,
+    }
+    run.resumes += 1
+    run.futile += unattended
+    run.dispatched_us = fields["time_us"]
+
+
+def _resume_returned(run: RecoveryState, fields: Fields) -> None:
+    result = fields["result"] if isinstance(fields["result"], dict) else {}
+    error = result.get("error")
+    run.dispatch = None
+    run.returned_us = fields["time_us"]
+    if not result.get("left_running"):
+        run.returned_epoch = run.epoch
+    if not fields["progressed"]:
+        run.resume_error = str(error) if error else "the run got no further"
+
+
+def _attention_raised(run: RecoveryState, fields: Fields) -> None:
+    run.attention.setdefault(fields["reason"], fields["detail"])
+
+
+def _attention_cleared(run: RecoveryState, fields: Fields) -> None:
+    run.attention.pop(fields["reason"], None)
+
+
+def _blocked(run: RecoveryState, fields: Fields) -> None:
+    run.blocked = fields["reason"]
+
+
+def _card_edited(run: RecoveryState, fields: Fields) -> None:
+    for name, value in fields["changes"].items():
+        if value is None:
+            run.card.pop(name, None)
+        else:
+            run.card[name] = value
+    run.history = [*run.history, *fields["entries"]][-MOST_HISTORY:]
+
+
+HANDLERS: dict[str, Callable[[RecoveryState, Fields], None]] = {
+    "run.worker-started": _worker_started,
+    "run.recovery-declared": _recovery_declared,
+    "run.dependencies-declared": _dependencies_declared,
+    "run.approval-requested": _approval_requested,
+    "run.approval-granted": _approval_granted,
+    "run.approval-rejected": _approval_rejected,
+    "run.stall-detected": _stall_detected,
+    "run.resume-dispatched": _resume_dispatched,
+    "run.resume-returned": _resume_returned,
+    "run.attention-raised": _attention_raised,
+    "run.attention-cleared": _attention_cleared,
+    "run.blocked": _blocked,
+    "run.card-edited": _card_edited,
+}
+"""What each event that only recovery cares for changes."""

@@ -1,0 +1,217 @@
+"""The commands by which a run is watched, resumed, approved, and a person is asked for it."""
+
+from __future__ import annotations
+
+from tachograph.domain import attention, checks, errors, events
+from tachograph.domain.run_rules import RunRules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from tachograph.domain.event import Cause
+    from tachograph.domain.recovery import Recovery
+
+
+class RecoveryCommands(RunRules):
+    """What may be asked of a run besides its own work."""
+
+    # What the job says about its recovery.
+
+    def declare_recovery(
+        self, cause: Cause, recovery: Recovery, *, reason: str | None = None
+    ) -> None:
+        """Record how the run may be continued. The same as before records nothing."""
+        self._not_fenced(cause)
+        recovery.check()
+        if reason is not None:
+            checks.text("reason", reason)
+        fields = recovery.to_fields()
+        if self.recovery != fields:
+            self._record(events.RecoveryDeclared, cause, recovery=fields, reason=reason)
+
+    def start_worker(self, cause: Cause, worker: Mapping[str, Any]) -> None:
+        """Record the process that does the work for this attempt's owner."""
+        self._owned(cause)
+        if self.worker != dict(worker):
+            self._record(events.WorkerStarted, cause, worker=dict(worker))
+
+    def depend_on(self, cause: Cause, runs: Sequence[str]) -> None:
+        """Record the runs that have to end well before this one starts.
+
+        The caller has made sure that they exist and that no run waits for itself.
+        """
+        self._not_fenced(cause)
+        for run in runs:
+            checks.text("run to wait for", run)
+        wanted = list(dict.fromkeys(runs))
+        if self.depends_on != wanted:
+            self._record(events.DependenciesDeclared, cause, runs=wanted)
+
+    def change_card(
+        self,
+        cause: Cause,
+        changes: Mapping[str, Any],
+        entries: Sequence[Mapping[str, Any]] = (),
+    ) -> None:
+        """Record changes of the run's card, and entries for its history.
+
+        Allowed on a finished run too, since it changes nothing that counts; a superseded
+        attempt is fenced all the same.
+        """
+        self._not_superseded(cause)
+        changed = {name: value for name, value in changes.items() if self.card.get(name) != value}
+        if changed or entries:
+            self._record(
+                events.CardEdited,
+                cause,
+                changes=changed,
+                entries=[dict(entry) for entry in entries],
+            )
+
+    def block(self, cause: Cause, reason: str) -> None:
+        """Record that the run waits for something outside it."""
+        self._not_fenced(cause)
+        checks.text("reason", reason)
+        self._record(events.RunBlocked, cause, reason=reason)
+
+    # Approvals.
+
+    def request_approval(
+        self, cause: Cause, name: str, *, subject: Any, subject_digest: str
+    ) -> bool:
+        """Ask a person to agree to exactly this subject; True when one has agreed already.
+
+        An earlier decision about another subject is void. Asking the same again records
+        nothing. Raises ApprovalError when a person has refused this very subject.
+        """
+        self._owned(cause)
+        checks.text("approval", name)
+        known = self.approvals.get(name)
+        if known is not None and known["subject_digest"] == subject_digest:
+            if known["status"] == "rejected":
+                raise errors.ApprovalError(self.id, name, "was rejected: ask for something else")
+            return bool(known["status"] == "granted")
+        self._record(
+            events.ApprovalRequested,
+            cause,
+            approval=name,
+            subject=subject,
+            subject_digest=subject_digest,
+        )
+        self.raise_attention(cause, attention.APPROVAL + name)
+        return False
+
+    def approve(
+        self, cause: Cause, name: str, reason: str, *, subject_digest: str | None = None
+    ) -> None:
+        """Record that a person agrees; given a digest, to exactly that subject."""
+        self._decide(events.ApprovalGranted, cause, name, reason, subject_digest)
+
+    def reject(
+        self, cause: Cause, name: str, reason: str, *, subject_digest: str | None = None
+    ) -> None:
+        """Record that a person refuses; given a digest, exactly that subject."""
+        self._decide(events.ApprovalRejected, cause, name, reason, subject_digest)
+
+    # Watching and resuming.
+
+    def detect_stall(self, cause: Cause, kind: str, evidence: Mapping[str, Any]) -> bool:
+        """Record that the attempt is `gone` or `silent`; False when that is noted already.
+
+        It is the same situation while no attempt started and the run got no further.
+        """
+        self._not_fenced(cause)
+        if self.stall is not None and (
+            self.stall["epoch"],
+            self.stall["progress_version"],
+            self.stall["kind"],
+        ) == (self.epoch, self.progress_version, kind):
+            return False
+        self._record(events.StallDetected, cause, evidence={"kind": kind, **evidence})
+        return True
+
+    def dispatch_resume(self, cause: Cause, adapter: str, plan: Mapping[str, Any]) -> None:
+        """Record that an adapter is about to continue the run from where it stands."""
+        self._owned(cause)
+        checks.text("adapter", adapter)
+        self._record(
+            events.ResumeDispatched,
+            cause,
+            adapter=adapter,
+            from_version=self.progress_version,
+            plan=dict(plan),
+        )
+
+    def return_resume(self, cause: Cause, result: Mapping[str, Any]) -> bool:
+        """Record what a resume returned, and return whether the run got further by it.
+
+        That counts, whatever the adapter said of itself. It may be recorded after the run has
+        ended, and for a dispatcher that was killed. Without a resume under way nothing is
+        recorded.
+        """
+        self._not_superseded(cause)
+        if self.dispatch is None:
+            return False
+        before: int = self.dispatch["progress_version"]
+        progressed = self.progress_version > before
+        self._record(events.ResumeReturned, cause, result=dict(result), progressed=progressed)
+        if progressed and not self.finished:
+            for reason in [each for each in self.attention if each in attention.RETRIED]:
+                self.clear_attention(cause, reason)
+        return progressed
+
+    def raise_attention(self, cause: Cause, reason: str, detail: str | None = None) -> bool:
+        """Record that a person is needed; False when this reason is open already."""
+        self._not_fenced(cause)
+        checks.text("reason", reason)
+        if reason in self.attention:
+            return False
+        self._record(events.AttentionRaised, cause, reason=reason, detail=detail)
+        return True
+
+    def clear_attention(self, cause: Cause, reason: str) -> bool:
+        """Record that a person is no longer needed for this; False when none was."""
+        self._not_superseded(cause)
+        if reason not in self.attention:
+            return False
+        self._record(events.AttentionCleared, cause, reason=reason)
+        return True
+
+    def archive(self, cause: Cause, location: str, sha256: str) -> None:
+        """Record where a copy of the run with its files was put; allowed at any time."""
+        checks.text("location", location)
+        checks.text("sha256", sha256)
+        self._record(events.RunArchived, cause, location=location, sha256=sha256)
+
+    # Rules of these commands.
+
+    def _decide(
+        self,
+        event: type[events.ApprovalGranted | events.ApprovalRejected],
+        cause: Cause,
+        name: str,
+        reason: str,
+        subject_digest: str | None,
+    ) -> None:
+        self._not_fenced(cause)
+        checks.text("reason", reason)
+        known = self.approvals.get(name)
+        if known is None:
+            asked = ", ".join(map(repr, self.approvals)) or "none"
+            raise errors.ApprovalError(self.id, name, f"was never asked for (asked for: {asked})")
+        if known["status"] != "requested":
+            raise errors.ApprovalError(self.id, name, f"was {known['status']} already")
+        if subject_digest is not None and subject_digest != known["subject_digest"]:
+            asked = known["subject_digest"]
+            raise errors.ApprovalError(self.id, name, f"is asked for another subject now ({asked})")
+        self._record(
+            event, cause, approval=name, subject_digest=known["subject_digest"], reason=reason
+        )
+        self.clear_attention(cause, attention.APPROVAL + name)
+
+    def _nobody_needed(self, cause: Cause) -> None:
+        """Clear every reason for attention: an ended run needs nobody any more."""
+        for reason in list(self.attention):
+            self.clear_attention(cause, reason)

@@ -15,6 +15,11 @@ SPEC = Spec(
     "End the attempt, by the gate's verdict or an outcome of yours.",
     Option("--outcome", "How it ended; the gate decides without it.", choices=OUTCOMES),
     Option("--reason", "Why.", metavar="TEXT"),
+    Option(
+        "--reason-code",
+        "Why, as a code, such as stopped_by_budget or waits_for_approval.",
+        metavar="CODE",
+    ),
     RUN,
     EPOCH,
     details="""Prints the outcome and ends with the exit code of the outcome: 0 when it is a good
@@ -24,13 +29,13 @@ one, 1 for failed, 7 for failed_semantic_empty, 75 for partial.""",
 
 def run(params: Params, out: Output) -> int:
     """End the attempt."""
-    return finish(params, out, params.outcome)
+    return finish(params, out, params.outcome, params.reason_code)
 
 
-def finish(params: Params, out: Output, outcome: str | None) -> int:
+def finish(params: Params, out: Output, outcome: str | None, reason_code: str | None = None) -> int:
     """End the attempt with an outcome, print it and return its exit code."""
     session = attempt(params, out)
-    result = session.finish(outcome, reason=params.reason)
+    result = session.finish(outcome, reason=params.reason, reason_code=reason_code)
     ended = session.run
     if out.json:
         out.document(

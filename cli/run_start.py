@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tachograph.cli.opening import open_store
 from tachograph.cli.options import WHOLE, Argument, Option, Spec, flag
+from tachograph.cli.recoveries import OPTIONS, declared
 from tachograph.cli.starts import environment, inputs, owner, quoted, takeover_reason
 from tachograph.starting import Start
 
@@ -25,8 +26,18 @@ SPEC = Spec(
     flag("--takeover", "Take the run from an owner that is alive; needs --reason."),
     Option("--reason", "Why it is taken over.", metavar="TEXT"),
     flag("--export", "Print shell code to eval, so that later commands know the attempt."),
+    Option(
+        "--depends-on",
+        "A run that has to end well first.",
+        multiple=True,
+        metavar="RUN",
+        complete="run",
+    ),
+    *OPTIONS,
     details="""Prints the id of the run. The calling shell owns the run: when it ends, the run
-counts as dead and the next start resumes it.
+counts as dead and the next start resumes it. With --auto-resume and --resume-command or
+--adapter the watchdog does so by itself; what is said about that when the run is created is kept
+with it (see `tacho run recovery`).
 
 \b
   eval "$(tacho run start nightly-report --input root=/data --export)"
@@ -41,6 +52,8 @@ counts as dead and the next start resumes it.
 
 def run(params: Params, out: Output) -> None:
     """Start the run and print how to refer to it."""
+    from tachograph.bootstrap import joined
+
     want = Start(
         params.command,
         inputs(params),
@@ -48,10 +61,15 @@ def run(params: Params, out: Output) -> None:
         title=params.title,
         parent=params.parent,
         takeover_reason=takeover_reason(params),
+        recovery=declared(params),
+        depends_on=params.depends_on or None,
+        joins=joined(),
     )
     services = open_store(out, create=True)
     session = services.starter.start(want, owner(params, services))
     resumed = session.epoch > 1
+    if resumed and want.recovery is not None and session.run.recovery != want.recovery.to_fields():
+        out.note("What was declared about resuming when the run was created still stands.")
     if out.json:
         out.document({"jobRunId": session.run_id, "epoch": session.epoch, "resumed": resumed})
     elif params.export:

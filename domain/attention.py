@@ -19,7 +19,7 @@ DEPENDENCY_CYCLE = "dependency_cycle"
 WINDOW = "resume_window_passed"
 NOT_JUDGED = "owner_not_judged"
 ADAPTER_ASKS = "adapter_asks"
-NOT_UNATTENDED = "not_resumed_unattended"
+NOT_STOPPED = "not_stopped"
 CARD_EDITED = "card_edited"
 STATUS_UNKNOWN = "status_unknown"
 
@@ -36,7 +36,7 @@ TEXTS = {
     WINDOW: "left longer than its resume window",
     NOT_JUDGED: "whether its owner lives cannot be seen from here",
     ADAPTER_ASKS: "its adapter asks for a person",
-    NOT_UNATTENDED: "ended so that only a person may resume it",
+    NOT_STOPPED: "its silent owner could not be stopped",
     CARD_EDITED: "its card was edited by hand",
     STATUS_UNKNOWN: "its card has a status that nobody knows",
 }

@@ -263,6 +263,15 @@ class InvalidTimeError(TachographError, ValueError):
     )
 
 
+class InvalidSpanError(TachographError, ValueError):
+    """The text is no length of time."""
+
+    template = (
+        "{0!r} is no length of time: {1}. Write a number and a unit, such as 90s, 30m, 2h30m or "
+        "7d; a number alone means seconds."
+    )
+
+
 class ProcessNotFoundError(TachographError):
     """There is no process of this pid."""
 
@@ -548,3 +557,21 @@ class AdapterUnusableError(TachographError):
     """The adapter is there but cannot be run."""
 
     template = "Adapter {0!r} cannot be used: {1}."
+
+
+# Timers: what the machine calls the watchdog with.
+
+
+class TimerUnavailableError(TachographError):
+    """The machine offers no way to call the watchdog."""
+
+    template = (
+        "The watchdog cannot be installed with {0}: {1}. Have this called by whatever you have, "
+        "about every {2}: {3}"
+    )
+
+
+class TimerCommandError(TachographError):
+    """A program that installs timers failed."""
+
+    template = "`{0}` failed with exit code {1}: {2}. Correct that and try again."

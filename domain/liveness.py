@@ -211,13 +211,13 @@ def _by_lease(why: str, lease: Lease | None, here: Observer, boottime_us: int) -
     # Another process may have beaten between the reading of the clock and of the lease.
     age_us = max(0, boottime_us - lease.boottime_us)
     state = ALIVE if age_us <= lease.seconds * 1_000_000 else GONE
-    return state, f"{why}last heartbeat {_span(age_us)} ago, good for {lease.seconds:g}s"
+    return state, f"{why}last heartbeat {span(age_us)} ago, good for {lease.seconds:g}s"
 
 
-def _span(span_us: int) -> str:
+def span(span_us: int) -> str:
     """Return a length of time for people.
 
-    >>> _span(900_000), _span(61_000_000), _span(7_200_000_000), _span(200_000_000_000)
+    >>> span(900_000), span(61_000_000), span(7_200_000_000), span(200_000_000_000)
     ('0s', '1m01s', '2h00m', '2d07h')
     """
     seconds = span_us // 1_000_000

@@ -29,23 +29,28 @@ class Recovery(_Fields):
 
     `adapter` (`module:function`, the name of an entry point, or the path of an executable) or
     else `command` (a list of words) continues the run, in `working_folder`. `auto_resume` lets
-    the watchdog do so, `safe_to_retry` says that repeating what was cut off does no harm.
-    Without progress for `stale_after_seconds` a run whose owner lives is reported, and with
+    the watchdog do so, `safe_to_retry` says that repeating what was cut off does no harm. Without
+    progress for `stale_after_seconds` a run whose owner lives is reported, and with
     `kill_stalled` its owner is stopped and the run resumed. At most `max_retries` unattended
-    resumes in a row may bring no progress; the pause between them begins with
-    `backoff_seconds` and doubles. After `resume_window_seconds` without work the run expires.
-    `in_doubt` is one of IN_DOUBT. `traces` are files (path, size, sha256, and `what`: code or
-    input) whose change since then a plan reports. What is None is not limited, or not known.
+    resumes in a row may bring no progress; the pause between them begins with `backoff_seconds`
+    and doubles. After `resume_window_seconds` without work the run expires. `in_doubt` is one of
+    IN_DOUBT. `traces` are files (path, size, sha256, and `what`: code or input) whose change
+    since then a plan reports. `artifact_check` is a command (a list of words) that looks at an
+    artifact, whose path is added, and ends with 0 when it is good. `python` is the Python that
+    runs an adapter which is a `.py` file; without it, that of Tachograph. What is None is not
+    limited, or not known.
     """
 
     __slots__ = (
         "adapter",
+        "artifact_check",
         "auto_resume",
         "backoff_seconds",
         "command",
         "in_doubt",
         "kill_stalled",
         "max_retries",
+        "python",
         "resume_window_seconds",
         "safe_to_retry",
         "stale_after_seconds",
@@ -70,6 +75,8 @@ class Recovery(_Fields):
         in_doubt: str = ASK,
         timeout_seconds: float | None = None,
         traces: Sequence[Mapping[str, Any]] = (),
+        artifact_check: Sequence[str] | None = None,
+        python: str | None = None,
     ) -> None:
         self.adapter = adapter
         self.command = None if command is None else list(command)
@@ -84,16 +91,18 @@ class Recovery(_Fields):
         self.in_doubt = in_doubt
         self.timeout_seconds = timeout_seconds
         self.traces = [dict(trace) for trace in traces]
+        self.artifact_check = None if artifact_check is None else list(artifact_check)
+        self.python = python
 
     def check(self) -> None:
         """Raise InvalidValueError for what makes no sense."""
-        for what in ("adapter", "working_folder"):
+        for what in ("adapter", "working_folder", "python"):
             if getattr(self, what) is not None:
                 checks.text(what.replace("_", " "), getattr(self, what))
-        if self.command is not None and not (
-            self.command and all(isinstance(word, str) for word in self.command)
-        ):
-            raise InvalidValueError("command", self.command, "it must be a list of words")
+        for what in ("command", "artifact_check"):
+            words = getattr(self, what)
+            if words is not None and not (words and all(isinstance(each, str) for each in words)):
+                raise InvalidValueError(what.replace("_", " "), words, "it must be a list of words")
         for what in ("stale_after_seconds", "resume_window_seconds", "timeout_seconds"):
             if getattr(self, what) is not None:
                 checks.at_least(what.replace("_", " "), getattr(self, what), 0)

@@ -54,14 +54,14 @@ class RecoveryState:
         self.progress_version = 0
         """Version of the last event that brought the run further: a resume goes on from there."""
         self.dispatch: Fields | None = None
-        """The resume under way: version, epoch, adapter, progress_version, unattended."""
+        """The resume under way: version, epoch, adapter, kind, progress_version, unattended."""
         self.resumes = 0
         self.futile = 0
         """Unattended resumes in a row since the run got further the last time."""
         self.dispatched_us: int | None = None
         self.returned_us: int | None = None
-        self.returned_epoch = 0
-        """The attempt whose resume has returned: its adapter is gone."""
+        self.attempt_open = False
+        """Whether the current attempt has not ended: by what it says, or by its resume's return."""
         self.resume_error: str | None = None
         self.stall: Fields | None = None
         """What was last noted: epoch, progress_version, kind, version."""
@@ -145,12 +145,14 @@ def _stall_detected(run: RecoveryState, fields: Fields) -> None:
 def _resume_dispatched(run: RecoveryState, fields: Fields) -> None:
     plan = fields["plan"] if isinstance(fields["plan"], dict) else {}
     unattended = bool(plan.get("unattended"))
+    execute = plan.get("execute")
     run.dispatch = {
         "version": fields["originator_version"],
         "epoch": run.epoch,
         "adapter": fields["adapter"],
         "progress_version": run.progress_version,
         "unattended": unattended,
+        "kind": execute.get("kind") if isinstance(execute, dict) else None,
     }
     run.resumes += 1
     run.futile += unattended
@@ -163,7 +165,7 @@ def _resume_returned(run: RecoveryState, fields: Fields) -> None:
     run.dispatch = None
     run.returned_us = fields["time_us"]
     if not result.get("left_running"):
-        run.returned_epoch = run.epoch
+        run.attempt_open = False  # whoever worked for it has ended
     if not fields["progressed"]:
         run.resume_error = str(error) if error else "the run got no further"
 

@@ -36,7 +36,9 @@ class RunRules(RunState):
         if cause.epoch == 0:
             raise errors.NoAttemptError(self.id)
         if not self.attempt_open:
-            raise errors.AttemptEndedError(self.id, self.epoch, self.outcome)
+            raise errors.AttemptEndedError(
+                self.id, self.epoch, self.outcome or "its resume returned"
+            )
 
     def _not_fenced(self, cause: Cause) -> None:
         """G5, G6: a person outside any attempt may do this too, but no superseded attempt."""

@@ -99,8 +99,6 @@ class RunState(RecoveryState):
         self.title: str | None = None
         self.parent: str | None = None
         self.model_policy: Any = None
-        self.attempt_open = False
-        """Whether the current attempt has not said how it ended."""
         self.phases: dict[str, Phase] = {}
         self.checkpoint: Fields | None = None
         """The last saved checkpoint: version, phase, kind, state."""

@@ -8,7 +8,11 @@ from __future__ import annotations
 import sys
 import time
 
-from tachograph.domain.errors import InvalidTimeError
+from tachograph.domain.errors import InvalidSpanError, InvalidTimeError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from tachograph.domain.ages import Moment
 
 SECOND_US = 1_000_000
 _UNITS_US = {
@@ -40,6 +44,19 @@ def now_us() -> int:
 def boottime_us() -> int:
     """Return microseconds since the machine was started, including those it was suspended."""
     return time.clock_gettime_ns(_BOOT_CLOCK) // 1_000 if _BOOT_CLOCK else _monotonic_us()
+
+
+def moment() -> Moment:
+    """Return what the clocks show now. The awake clock stops while the machine sleeps."""
+    from tachograph.domain.ages import Moment
+
+    return Moment(now_us(), boottime_us(), _awake_us())
+
+
+def _awake_us() -> int:
+    # CLOCK_MONOTONIC stops during suspend on Linux; on macOS CLOCK_UPTIME_RAW does.
+    uptime = getattr(time, "CLOCK_UPTIME_RAW", None)
+    return _monotonic_us() if uptime is None else time.clock_gettime_ns(uptime) // 1_000
 
 
 def _monotonic_us() -> int:
@@ -90,6 +107,20 @@ def parse_time(text: str, now_us: int) -> int:
     if "-" in written or "T" in written:
         return _parse_iso(text, written.upper())
     return now_us - _parse_span(text, lowered.removesuffix("ago").rstrip(), now_us)
+
+
+def parse_span(text: str) -> int:
+    """Return a length of time that a person wrote, in microseconds: `90s`, `2h30m`, `7 days`.
+
+    A plain number means seconds. Raises InvalidSpanError for everything else.
+    """
+    lowered = text.strip().lower()
+    if lowered.replace(".", "", 1).isdecimal() and lowered.isascii():
+        lowered += "s"
+    try:
+        return _parse_span(text, lowered, 2**62)
+    except InvalidTimeError as error:
+        raise InvalidSpanError(text, error.args[1]) from error
 
 
 def _parse_epoch(text: str, written: str) -> int:

@@ -111,6 +111,11 @@ class LMDBTables:
         """Remove a value, if it is there."""
         self._txn.delete(key, db=self._databases[table])
 
+    def count(self, table: bytes) -> int:
+        """Return the number of keys in a table, at once."""
+        found: int = self._txn.stat(self._databases[table])["entries"]
+        return found
+
     def scan(
         self, table: bytes, low: bytes = b"", high: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:

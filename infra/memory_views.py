@@ -89,6 +89,10 @@ class MemoryTables:
         """Remove a value, if it is there."""
         self._tables[table].pop(key, None)
 
+    def count(self, table: bytes) -> int:
+        """Return the number of keys in a table, at once."""
+        return len(self._tables[table])
+
     def scan(
         self, table: bytes, low: bytes = b"", high: bytes | None = None, *, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:

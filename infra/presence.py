@@ -20,18 +20,19 @@ from tachograph.domain.errors import (
 from tachograph.domain.liveness import Lease
 from tachograph.infra import clock, processes
 from tachograph.infra.codec import Codec
-from tachograph.infra.layout import stream_key
+from tachograph.infra.layout import U64, stream_key
 from tachograph.infra.lmdb_environment import open_environment
 from tachograph.infra.lmdb_files import identity
 from tachograph.infra.locks import FileLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any, TypeVar
 
     import lmdb
 
+    from tachograph.domain.ages import Moment
     from tachograph.domain.records import StreamId
     from tachograph.infra.lmdb_environment import Environment
 
@@ -39,6 +40,13 @@ if TYPE_CHECKING:
     Transaction = lmdb.Transaction[bytes]
 
 MAP_SIZE = 1024 * 1024
+MOST_MOMENTS = 2_000
+"""What the clocks showed, kept for the ages of events: more than a day of ticks each minute."""
+_EXPIRY = b"\0x"
+"""Begins the key of an entry of the index of leases by their end; the end (8 bytes) and the
+stream's key (16 bytes) follow. A lease's own key has 16 bytes."""
+_MOMENT = b"\0m"
+"""Begins the key of a moment; microseconds since boot (8 bytes) follow."""
 _NO_BOOT = "unknown-boot"
 _TRIES = 5
 
@@ -84,14 +92,17 @@ class Presence:
         """
         seconds = self._lease_seconds if lease_seconds is None else lease_seconds
         noted = None if note is None else dict(note)
-        fields = [stream, epoch, clock.boottime_us(), clock.now_us(), seconds, noted]
+        boottime_us = clock.boottime_us()
+        fields = [stream, epoch, boottime_us, clock.now_us(), seconds, noted]
         value = self._codec.pack(fields, "note")
         key = stream_key(stream)[0]
 
         def renew(txn: Transaction) -> None:
             present = self._unpack(txn.get(key))
             if present is None or present[1].epoch <= epoch:
+                _forget_end(txn, key, present)
                 txn.put(key, value)
+                txn.put(_expiry_key(boottime_us, seconds, key), b"")
 
         self._write(renew)
 
@@ -108,13 +119,65 @@ class Presence:
         def remove(txn: Transaction) -> None:
             present = self._unpack(txn.get(key))
             if epoch is None or present is None or present[1].epoch <= epoch:
+                _forget_end(txn, key, present)
                 txn.delete(key)
 
         self._write(remove)
 
+    def expired(self, boottime_us: int) -> list[StreamId]:
+        """Return the runs whose lease has ended by then, the longest ended first.
+
+        Costs what has ended, not what there is. `settle` takes a run off this list.
+        """
+
+        def find(txn: Transaction) -> list[StreamId]:
+            found = []
+            high = _EXPIRY + U64.pack(max(0, boottime_us))
+            for key, _ in _between(txn, _EXPIRY, high):
+                lease = self._unpack(txn.get(key[-16:])) if len(key) == 26 else None
+                if lease is not None:
+                    found.append(lease[0])
+            return found
+
+        return self._read(find) or []
+
+    def settle(self, stream: StreamId) -> None:
+        """Take a run off the list of expired leases, until it beats again; its lease stays."""
+        key = stream_key(stream)[0]
+        self._write(lambda txn: _forget_end(txn, key, self._unpack(txn.get(key))))
+
+    def note_moment(self, moment: Moment) -> None:
+        """Keep what the clocks show."""
+        value = self._codec.pack([moment.wall_us, moment.boot_us, moment.awake_us], "moment")
+
+        def keep(txn: Transaction) -> None:
+            txn.put(_MOMENT + U64.pack(moment.boot_us), value)
+            kept = [key for key, _ in _between(txn, _MOMENT, _MOMENT + b"\xff")]
+            for key in kept[:-MOST_MOMENTS]:
+                txn.delete(key)
+
+        self._write(keep)
+
+    def moments(self) -> list[Moment]:
+        """Return what the clocks showed in this boot, in order."""
+        from tachograph.domain.ages import Moment
+
+        values = self._read(
+            lambda txn: [value for _, value in _between(txn, _MOMENT, _MOMENT + b"\xff")]
+        )
+        found = []
+        for value in values or ():
+            try:
+                found.append(Moment(*self._codec.unpack(value)))
+            except (MalformedValueError, TypeError):
+                continue
+        return found
+
     def leases(self) -> list[tuple[StreamId, Lease]]:
         """Return every run with a lease in this boot."""
-        values = self._read(lambda txn: [value for _, value in txn.cursor()]) or ()
+        values = (
+            self._read(lambda txn: [value for key, value in txn.cursor() if len(key) == 16]) or ()
+        )
         found = (self._unpack(value) for value in values)
         return [entry for entry in found if entry is not None]
 
@@ -216,3 +279,26 @@ class Presence:
                 import shutil
 
                 shutil.rmtree(path, ignore_errors=True)
+
+
+def _expiry_key(boottime_us: int, seconds: float, key: bytes) -> bytes:
+    end_us = min(boottime_us + round(seconds * 1_000_000), 2**63)
+    return _EXPIRY + U64.pack(max(0, end_us)) + key
+
+
+def _forget_end(txn: Transaction, key: bytes, present: tuple[StreamId, Lease] | None) -> None:
+    """Remove the entry of a lease in the index by end."""
+    if present is not None:
+        lease = present[1]
+        txn.delete(_expiry_key(lease.boottime_us, lease.seconds, key))
+
+
+def _between(txn: Transaction, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield keys with `low` <= key < `high` and their values, in order."""
+    cursor = txn.cursor()
+    if not cursor.set_range(low):
+        return
+    for key, value in cursor:
+        if key >= high:
+            return
+        yield key, value

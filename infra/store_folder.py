@@ -52,6 +52,11 @@ def presence_folder(store: str) -> str:
     return os.path.join(store, "presence")
 
 
+def spool_folder(store: str) -> str:
+    """Return where adapters write while they are at work; nothing there is needed afterwards."""
+    return os.path.join(store, "spool")
+
+
 def blob_folder(store: str) -> str:
     """Return where payloads are that are too large for an event."""
     return os.path.join(store, "blobs")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from tachograph.infra.codec import Codec
 
-    _Watched = tuple[bytes | None, bytes | None]
+    _Watched = tuple[bytes | None, bytes | None, bytes | None]
 
     class Tables(Protocol):
         """Ordered tables of bytes, as one transaction sees them."""
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 
         def delete(self, table: bytes, key: bytes) -> None:
             """Remove a value, if it is there."""
+            ...
+
+        def count(self, table: bytes) -> int:
+            """Return the number of keys in a table, at once."""
             ...
 
         def scan(
@@ -71,11 +75,13 @@ DUE = b"due"
 """Time in µs, position of the first event of a run to look at by then -> nothing."""
 PROCESSES = b"processes"
 """Digest of a process, position of the first event of a run that counts on it -> nothing."""
+NEEDING = b"needing"
+"""Position of the first event of every run that needs a person -> nothing."""
 TIMELINES = b"timelines"
 """Digest of the id -> what the projection keeps of the run between two events."""
 ENTRIES = b"entries"
 """Position of the run's first event, version -> entry of its timeline."""
-TABLES = (META, NAMES, SUMMARIES, CARDS, OPEN, TOUCHED, DUE, PROCESSES, TIMELINES, ENTRIES)
+TABLES = (META, NAMES, SUMMARIES, CARDS, OPEN, TOUCHED, DUE, PROCESSES, NEEDING, TIMELINES, ENTRIES)
 
 LONGEST_PREFIX = 64
 _LATEST = b"latest_us"
@@ -174,8 +180,8 @@ class Rows:
 
     def _watch(self, run_id: str, now: _Watched) -> None:
         """Bring the watch list from what is stored of a run to what it should be."""
-        before = self._watched.get(run_id, (None, None))
-        for table, old, new in zip((PROCESSES, DUE), before, now, strict=True):
+        before = self._watched.get(run_id, (None, None, None))
+        for table, old, new in zip((PROCESSES, DUE, NEEDING), before, now, strict=True):
             if old == new:
                 continue
             if old is not None:
@@ -233,6 +239,15 @@ class Rows:
         """Yield the runs that count on a process."""
         for key, _ in self._tables.scan(PROCESSES, process, _after(process)):
             yield U64.unpack_from(key, 16)[0]
+
+    def watched_count(self) -> int:
+        """Return how many runs count on a process."""
+        return self._tables.count(PROCESSES)
+
+    def needing(self) -> Iterator[int]:
+        """Yield the runs that need a person, earliest created first."""
+        for key, _ in self._tables.scan(NEEDING):
+            yield U64.unpack(key)[0]
 
     def due(self, now_us: int) -> Iterator[int]:
         """Yield the runs that should be looked at by a time, longest due first."""
@@ -343,6 +358,7 @@ def _watched(summary: dict[str, Any]) -> _Watched:
     return (
         None if process is None else _process_key(process) + created,
         None if due_us is None else U64.pack(max(0, due_us)) + created,
+        created if summary["attention"] else None,
     )
 
 

@@ -93,7 +93,6 @@ _NEW: Summary = {
     "stall": None,
     "resume": None,
     "returned_us": None,
-    "returned_epoch": 0,
     "futile": 0,
     "artifacts": {},
     "archived": None,
@@ -419,7 +418,7 @@ def _resume_returned(run: Summary, fields: Fields) -> None:
     result = fields["result"] if isinstance(fields["result"], dict) else {}
     run["returned_us"] = fields["time_us"]
     if not result.get("left_running"):
-        run["returned_epoch"] = run["epoch"]
+        _end_attempt(run, "interrupted", None, fields["time_us"])
     if run["resume"] is not None:
         run["resume"]["returned_us"] = fields["time_us"]
         run["resume"]["progressed"] = fields["progressed"]

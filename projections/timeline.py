@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 NAME = "timeline"
-VERSION = 1
+VERSION = 2
 """Raised whenever the content changes for the same log: stored views are then rebuilt."""
 
 MOST_OPEN = 500
@@ -301,6 +301,9 @@ def _resume_dispatched(run: _Timeline, fields: Fields) -> None:
 
 def _resume_returned(run: _Timeline, fields: Fields) -> None:
     run.end("resume", fields["time_us"], progressed=fields["progressed"])
+    result = fields["result"] if isinstance(fields["result"], dict) else {}
+    if not result.get("left_running"):
+        run.end_attempt(fields["time_us"], "interrupted")
 
 
 def _attention_raised(run: _Timeline, fields: Fields) -> None:

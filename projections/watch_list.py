@@ -28,6 +28,14 @@ if TYPE_CHECKING:
             """Yield the runs that count on a process."""
             ...
 
+        def needing(self) -> Iterator[int]:
+            """Yield the runs that need a person, earliest created first."""
+            ...
+
+        def watched_count(self) -> int:
+            """Return how many runs count on a process."""
+            ...
+
         def due(self, now_us: int) -> Iterator[int]:
             """Yield the runs that should be looked at by a time, longest due first."""
             ...
@@ -42,7 +50,7 @@ def counts_on(run: Summary) -> Any:
 
     A run is no longer watched for that once its end was noted.
     """
-    if not run["attempt_open"] or _is_left(run):
+    if not run["attempt_open"] or _is_gone(run):
         return None
     return run["worker"] or run["owner"]
 
@@ -67,11 +75,10 @@ def due_us(run: Summary) -> int | None:
     return min(moments, default=None)
 
 
-def _is_left(run: Summary) -> bool:
+def _is_gone(run: Summary) -> bool:
     """Say whether it is on record that nobody is at the current attempt any more."""
     stall = run["stall"]
-    gone = stall is not None and stall["epoch"] == run["epoch"] and stall["kind"] == "gone"
-    return bool(gone or (run["epoch"] and run["returned_epoch"] == run["epoch"]))
+    return stall is not None and stall["epoch"] == run["epoch"] and stall["kind"] == "gone"
 
 
 def _is_at_work(run: Summary) -> bool:
@@ -91,8 +98,8 @@ def _may_go_on(run: Summary, declared: Recovery) -> bool:
     if run["blocked"] is not None or not declared.auto_resume:
         return False
     if run["attempt_open"]:
-        return _is_left(run)
-    if run["outcome"] is None:
-        return bool(run["depends_on"])
+        return _is_gone(run)
+    if run["outcome"] is None:  # its resume returned, or it waits for others
+        return bool(run["epoch"] or run["depends_on"])
     waited = run["reason_code"] == outcome.WAITS_FOR_APPROVAL
     return waited or outcome.traits(run["outcome"], run["reason_code"]).unattended

@@ -6,16 +6,18 @@ import atexit
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tachograph.bootstrap import find, open_store
+from tachograph.bootstrap import find, joined, open_store
+from tachograph.declaring import by_this_command
 from tachograph.infra.codec import Codec
 from tachograph.recording import Recording
 from tachograph.starting import Start
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from tachograph.bootstrap import Services
+    from tachograph.domain.recovery import Recovery
     from tachograph.session import Session
 
 T = TypeVar("T")
@@ -37,6 +39,9 @@ def record(
     store: str | os.PathLike[str] | None = None,
     takeover: str | None = None,
     log_warnings: bool = True,
+    auto_resume: bool = False,
+    recovery: Recovery | None = None,
+    depends_on: Sequence[str] | None = None,
 ) -> Recording:
     """Return a recording of a run of `command` over `inputs`, for a `with` block.
 
@@ -46,10 +51,17 @@ def record(
     store is used, and made where it is missing. `takeover` is the reason why a live owner is to
     be robbed. With `log_warnings` what the job logs at WARNING and above is noted in the run.
 
+    With `auto_resume` the watchdog starts this program once more, as it was started, when its
+    process is gone; `recovery` says more exactly how the run may be continued. Both count when
+    the run is created. `depends_on` names runs that have to end well before this one starts.
+
     Entering the block raises RunOwnedError while another live process owns the run,
-    InputsChangedError when `run_id` was used for other inputs, and the errors of the store.
+    InputsChangedError when `run_id` was used for other inputs, DependenciesWaitingError when
+    the run has to wait, and the errors of the store.
     """
     where = None if store is None else str(store)
+    if recovery is None and auto_resume:
+        recovery = by_this_command(auto_resume=True)
     want = Start(
         command,
         inputs,
@@ -58,6 +70,9 @@ def record(
         parent=parent,
         model_policy=model_policy,
         takeover_reason=takeover,
+        recovery=recovery,
+        depends_on=depends_on,
+        joins=joined(),
     )
 
     def start() -> Session:

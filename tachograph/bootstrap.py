@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from tachograph.infra.blobs import Blobs
     from tachograph.infra.lmdb_views import LMDBViews
     from tachograph.infra.presence import Presence
+    from tachograph.planning import Planner
+    from tachograph.resuming import Dispatcher
     from tachograph.starting import Starter
 
 
@@ -42,6 +44,8 @@ class Services:
         presence: Presence
         observer: Observer
         starter: Starter
+        planner: Planner
+        dispatcher: Dispatcher
         _views: LMDBViews
 
     def __init__(
@@ -169,6 +173,12 @@ def find(store: str | None = None) -> tuple[str, str]:
     return store_folder.find_store(store, os.environ, os.getcwd(), os.path.expanduser("~"))
 
 
+def joined() -> tuple[str, int] | None:
+    """Return the run and epoch that this process was started for; None when it was for none."""
+    run_id, epoch = os.environ.get("TACHO_RUN_ID"), os.environ.get("TACHO_EPOCH", "")
+    return (run_id, int(epoch)) if run_id and epoch.isdecimal() else None
+
+
 def _redactor(named: list[str]) -> Redactor | None:
     from tachograph.infra import secrets
 
@@ -209,6 +219,18 @@ def _starter(services: Services) -> Starter:
     )
 
 
+def _planner(services: Services) -> Planner:
+    from tachograph.dispatching import planner_of
+
+    return planner_of(services)
+
+
+def _dispatcher(services: Services) -> Dispatcher:
+    from tachograph.dispatching import dispatcher_of
+
+    return dispatcher_of(services)
+
+
 def _view_store(services: Services) -> LMDBViews:
     from tachograph.infra.lmdb_views import LMDBViews
 
@@ -220,5 +242,7 @@ _PARTS: dict[str, Callable[[Services], Any]] = {
     "presence": _presence,
     "observer": _observer,
     "starter": _starter,
+    "planner": _planner,
+    "dispatcher": _dispatcher,
     "_views": _view_store,
 }

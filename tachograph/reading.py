@@ -154,6 +154,8 @@ def _status(run: Fields, liveness: Liveness | None) -> tuple[str, str | None]:
         return WAITING, f"approval of {run['approval']!r} is asked for"
     if run["outcome"] is not None:
         return run["outcome"], run["reason"]
+    if liveness is None and run["epoch"]:
+        return INTERRUPTED, "its resume has returned, and it is not finished"
     if liveness is None:
         waited = ", ".join(run["depends_on"])
         return WAITING, f"it waits for {waited}" if waited else "no attempt has started"

@@ -10,6 +10,7 @@ import asyncio
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tachograph import approving
 from tachograph.contexts import Context, _current
 from tachograph.continuing import record_artifact
 from tachograph.domain import errors
@@ -147,6 +148,17 @@ class Recording(Context):
         result = function(*args, **kwargs)
         self.session.complete_effect(key, result)
         return result
+
+    def approval(self, name: str, subject: Any) -> None:
+        """Go on only when a person has agreed to exactly this subject.
+
+        Otherwise asks for it and raises ApprovalPendingError, which ends the attempt as waiting;
+        `tacho run approve` decides, and the run is then resumed. A subject that has changed
+        needs a new approval. Raises ApprovalError when this very subject was refused.
+        """
+        granted, _digest = approving.ask(self.session, name, subject)
+        if not granted:
+            raise errors.ApprovalPendingError(self.id, name)
 
     def artifact(self, name: str, path: str | os.PathLike[str]) -> None:
         """Record a file that the run made, with its size and SHA-256."""

@@ -13,6 +13,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from tachograph.domain.plan import Plan
+    from tachograph.resuming import Resumption
+
     Fields = dict[str, Any]
 
 SCHEMA_VERSION = 1
@@ -98,6 +101,46 @@ def _resume_command(run: Fields) -> str | None:
     from shlex import quote
 
     return f"tacho run resume {quote(run['id'])}"
+
+
+def plan_shape(plan: Plan) -> Fields:
+    """Return a plan of a resume."""
+    fields = plan.to_fields()
+    return {
+        "jobRunId": plan.run_id,
+        "version": plan.version,
+        "epoch": plan.epoch,
+        "unattended": plan.unattended,
+        "fromVersion": plan.from_version,
+        "checkpoint": plan.checkpoint,
+        "phases": [_shape(phase) for phase in plan.phases],
+        "steps": plan.steps,
+        "effects": plan.effects,
+        "artifacts": plan.artifacts,
+        "files": plan.traces,
+        "approvals": plan.approvals,
+        "waitingFor": plan.waiting_for,
+        "execute": _shape(plan.execute),
+        "retries": _shape(plan.retries),
+        "obstacles": fields["obstacles"],
+        "canResume": not plan.obstacles,
+    }
+
+
+def resumption_shape(run_id: str, done: Resumption) -> Fields:
+    """Return what came of a resume."""
+    result = _shape({name: value for name, value in done.result.items() if name != "stderr"})
+    return {
+        "jobRunId": run_id,
+        "epoch": done.epoch,
+        "progressed": done.progressed,
+        "fenced": done.fenced,
+        "outcome": done.outcome,
+        "error": done.error,
+        "fromVersion": done.plan.from_version,
+        "execute": _shape(done.plan.execute),
+        "result": result,
+    }
 
 
 def timeline_shape(entries: list[Fields]) -> list[Fields]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from tachograph import depending
 from tachograph.domain import errors, ids
 from tachograph.domain.run import Run
 from tachograph.session import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from tachograph.domain.owner import Owner
+    from tachograph.domain.recovery import Recovery
     from tachograph.payloads import Payloads
     from tachograph.runs import RunRepository
     from tachograph.session import Actor, Beat
@@ -22,9 +24,12 @@ class Start:
 
     __slots__ = (
         "command",
+        "depends_on",
         "inputs",
+        "joins",
         "model_policy",
         "parent",
+        "recovery",
         "run_id",
         "takeover_reason",
         "title",
@@ -40,6 +45,9 @@ class Start:
         parent: str | None = None,
         model_policy: Mapping[str, Any] | None = None,
         takeover_reason: str | None = None,
+        recovery: Recovery | None = None,
+        depends_on: Sequence[str] | None = None,
+        joins: tuple[str, int] | None = None,
     ) -> None:
         self.command = command
         self.inputs = dict(inputs or {})
@@ -48,6 +56,14 @@ class Start:
         self.parent = parent
         self.model_policy = model_policy
         self.takeover_reason = takeover_reason
+        self.recovery = recovery
+        """How the run may be continued. What a run was first declared with stays: a resume never
+        drifts, and a person may have changed it."""
+        self.depends_on = depends_on
+        """Runs that have to end well before its first attempt."""
+        self.joins = joins
+        """The run and epoch of a resume that the caller was started by: it goes on in that
+        attempt, instead of taking a new one."""
 
 
 class Starter:
@@ -72,8 +88,9 @@ class Starter:
 
         A finished run is never touched: its next execution gets `~2`, `~3`, … (G6). Two
         processes that start the same run at the same instant: one gets it, the other
-        RunOwnedError. Raises InputsChangedError or CommandChangedError when a given id is
-        taken by something else.
+        RunOwnedError. A run that has to wait for others is created and waits:
+        DependenciesWaitingError says for which. Raises InputsChangedError or
+        CommandChangedError when a given id is taken by something else.
         """
         keys = dict(sorted(want.inputs.items()))
         digest = self._payloads.digest(keys, "inputs")
@@ -86,6 +103,8 @@ class Starter:
         while True:
             run_id, run = self._candidate(want, base, digest)
             try:
+                if run is not None and _was_sent(run, want):
+                    return self._session(run)
                 return self._attempt(want, run_id, run, fingerprint, digest, owner)
             except errors.VersionConflictError:
                 continue  # somebody else created or took it just now: look again
@@ -115,13 +134,35 @@ class Starter:
             live_owner = None
         else:
             live_owner = self._live_owner(run)
-        epoch = run.start_attempt(
-            cause, owner.to_fields(), live_owner=live_owner, reason=want.takeover_reason
-        )
+        if want.recovery is not None and run.recovery is None:
+            run.declare_recovery(cause, want.recovery)
+        if want.depends_on is not None and not run.epoch:
+            depending.check(self._repository.get, run.id, want.depends_on)
+            run.depend_on(cause, want.depends_on)
+        try:
+            run.start_attempt(
+                cause,
+                owner.to_fields(),
+                live_owner=live_owner,
+                reason=want.takeover_reason,
+                waiting_for=self._waiting_for(run),
+            )
+        except errors.DependenciesWaitingError:
+            self._repository.save(run)  # it exists, and waits
+            raise
         self._repository.save(run)
-        self._beat(run.id, epoch, None)
+        self._beat(run.id, run.epoch, None)
+        return self._session(run)
+
+    def _waiting_for(self, run: Run) -> list[str]:
+        if not run.depends_on:
+            return []
+        waiting = depending.waiting(self._repository.get, run)
+        return [*waiting.runs, *waiting.never]
+
+    def _session(self, run: Run) -> Session:
         return Session(
-            self._repository, self._payloads, self._beat, self._actor, run.id, epoch, run
+            self._repository, self._payloads, self._beat, self._actor, run.id, run.epoch, run
         )
 
     def _candidate(self, want: Start, base: str, digest: str) -> tuple[str, Run | None]:
@@ -154,3 +195,9 @@ class Starter:
             else:
                 high = middle
         return low
+
+
+def _was_sent(run: Run, want: Start) -> bool:
+    """Say whether a dispatcher started the caller to continue this very attempt."""
+    sent = run.dispatch is not None and run.attempt_open
+    return sent and want.joins == (run.id, run.epoch)

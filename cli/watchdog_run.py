@@ -1,0 +1,125 @@
+"""`tacho watchdog run`: look after runs: who is gone, who is silent, who needs a person."""
+
+from __future__ import annotations
+
+from tachograph.cli.opening import open_store
+from tachograph.cli.options import WHOLE, Option, Spec, UsageError, flag
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tachograph.cli.options import Params
+    from tachograph.cli.output import Output
+    from tachograph.signals import Report
+    from tachograph.watching import Orders
+
+SPEC = Spec(
+    "Look after runs: notice who is gone, resume what may be resumed, call a person.",
+    flag("--once", "Look once, wait for the resumes, and end."),
+    Option("--interval", "Time between looks, until Ctrl-C.", metavar="SPAN"),
+    flag("--auto-resume", "Resume the runs whose job lets it."),
+    flag("--dry-run", "Say what would be done; write nothing, send nothing."),
+    Option("--command", "Only runs of this command.", metavar="COMMAND", complete="command"),
+    Option("--timeout", "How long a resume may take.", metavar="SPAN"),
+    Option("--jobs", "Resumes at the same time.", kind=WHOLE, default=4, metavar="N"),
+    Option("--signal-file", "Append each signal to this file.", metavar="PATH", complete="path",
+           env="TACHO_SIGNAL_FILE"),
+    Option("--signal-command", "Run this for each signal, its JSON on stdin.", metavar="COMMAND",
+           env="TACHO_SIGNAL_COMMAND"),
+    Option("--webhook", "Post each signal there; signed with TACHO_WEBHOOK_SECRET.",
+           metavar="URL", env="TACHO_WEBHOOK"),
+    Option("--ping", "Report each look there, with /start and /fail: a dead man's switch.",
+           metavar="URL", env="TACHO_PING"),
+    details="""A run whose owner is gone is found at once, one whose owner lives and records
+nothing after its --stale-after. Signals are given once for each situation: alerts, recoveries
+(only when the run got further) and needs_attention. What is still open is repeated in
+active_needs_attention.
+
+\b
+  tacho watchdog run --interval 60s --auto-resume
+  tacho watchdog install --interval 60 --auto-resume""",
+)  # fmt: skip
+
+INTERVAL = "60s"
+
+
+def run(params: Params, out: Output) -> int:
+    """Look once, or again and again."""
+    if params.once and params.interval is not None:
+        raise UsageError("--once and --interval exclude each other.")
+    if params.jobs < 1:
+        raise UsageError("--jobs is 0: give 1 or more.")
+    orders = _orders(params)
+    if params.once or (params.dry_run and params.interval is None):
+        return _once(params, orders, out)
+    from tachograph.cli.watching import forever
+
+    return forever(params, orders, _seconds(params.interval or INTERVAL, "--interval"), out)
+
+
+def _orders(params: Params) -> Orders:
+    from tachograph.watching import Orders
+
+    return Orders(
+        auto_resume=params.auto_resume,
+        record=not params.dry_run,
+        command=params.command,
+        timeout_seconds=None if params.timeout is None else _seconds(params.timeout, "--timeout"),
+    )
+
+
+def _seconds(text: str, what: str) -> float:
+    from tachograph.infra.clock import parse_span
+
+    seconds = parse_span(text) / 1_000_000
+    if seconds <= 0:
+        raise UsageError(f"{what} is {text}: give a time above 0.")
+    return seconds
+
+
+def _once(params: Params, orders: Orders, out: Output) -> int:
+    from tachograph.cli.watch_lines import Messenger
+    from tachograph.lookout import Lookout
+    from tachograph.signals import Report
+    from tachograph.watching import Watchdog
+
+    services = open_store(out, read_only=params.dry_run)
+    messenger = Messenger(params, out)
+    around = Lookout(services)
+    crew = _Crew(params.jobs)
+    watchdog = Watchdog(around, orders, crew.spawn)
+    messenger.begin()
+    report: Report = Report(services.actor.now_us())
+    try:
+        watchdog.tick(report)
+        crew.wait()
+        watchdog.count(report)
+    except BaseException as error:
+        messenger.failed(error)
+        raise
+    return messenger.tell(report, whole=True)
+
+
+class _Crew:
+    """Runs resumes: at once where there is one, side by side where there are several."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._waiting: list[tuple[str, Callable[[], None]]] = []
+
+    def spawn(self, run_id: str, work: Callable[[], None]) -> None:
+        """Take a resume on."""
+        self._waiting.append((run_id, work))
+
+    def wait(self) -> None:
+        """Do all that was taken on, and return when it is done."""
+        if len(self._waiting) < 2:
+            for _, work in self._waiting:
+                work()
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(self._size) as pool:
+            for future in [pool.submit(work) for _, work in self._waiting]:
+                future.result()

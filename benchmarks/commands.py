@@ -73,6 +73,7 @@ def figures(bench: Bench) -> Iterator[Figure]:
     environment = installed.environment()
     yield from _checkpoint(bench, environment)
     yield from _reading(bench, environment)
+    yield from _watching(bench, environment)
 
 
 def _checkpoint(bench: Bench, environment: Path) -> Iterator[Figure]:
@@ -126,6 +127,37 @@ def _reading(bench: Bench, environment: Path) -> Iterator[Figure]:
             yield absent(name, peer, str(error), relation=LOWER, target=1.5)
         else:
             yield Figure(name, peer, "ms", in_milliseconds(pairs), relation=LOWER, target=1.5)
+
+
+def _watching(bench: Bench, environment: Path) -> Iterator[Figure]:
+    """Yield what many living runs add to a watchdog's look when none of them is stale."""
+    many = bench.size(MANY, MANY // 10)
+    words = ("watchdog", "run", "--once", "--auto-resume")
+    few_commands = Commands(environment, _living(bench, FEW))
+    many_commands = Commands(environment, _living(bench, many))
+    pairs = latencies(
+        _reader(many_commands, words),
+        _reader(few_commands, words),
+        per_round=PER_ROUND,
+        seconds=bench.seconds(15),
+    )
+    name = f"tacho watchdog run --once, {many:,} living runs"
+    peer = f"with {FEW} runs"
+    yield Figure(name, peer, "ms", in_milliseconds(pairs), relation=LOWER, target=1.5)
+
+
+def _living(bench: Bench, runs: int) -> Path:
+    """Make a store of so many runs that this process is at, or that have just beaten."""
+    folder = bench.folder / f"{runs}-living"
+    if runs > FEW:
+        bench.say(f"recording {runs:,} living runs")
+    services = stores.new_store(folder)
+    stores.fill(services, stores.living_runs(runs, services.owner().to_fields()))
+    for number in range(1, runs, 2):
+        services.presence.beat(f"mail-{number:06}", 1, None, lease_seconds=86_400)
+    catch_up(services.log, services.codec, services.views())
+    services.close()
+    return folder
 
 
 def _reader(commands: Commands, words: tuple[str, ...]) -> Measure:

@@ -10,6 +10,7 @@ from tachograph.domain.event import Cause
 from tachograph.domain.gate import Facts
 from tachograph.domain.owner import Owner
 from tachograph.domain.records import Head
+from tachograph.domain.recovery import Recovery
 from tachograph.domain.run import Run
 from tachograph.runs import RunRepository
 
@@ -129,6 +130,26 @@ def short_runs(count: int) -> Iterator[Run]:
             run.finish(clock.cause(), "failed", reason="the mail server hung up")
         elif number % 10 != 7:
             run.finish(clock.cause(), "success")
+        yield run
+
+
+def living_runs(count: int, owner: dict[str, Any]) -> Iterator[Run]:
+    """Yield runs that are at work: every other one is this process's, the rest beat."""
+    clock = Clock(count * 4)
+    watched = Recovery(command=["true"], auto_resume=True, stale_after_seconds=86_400)
+    for number in range(count):
+        run = Run.create(
+            clock.cause(0),
+            f"mail-{number:06}",
+            command="mail-triage",
+            fingerprint="1a2b3c4d",
+            inputs={"box": "inbox", "number": number},
+            inputs_digest="00112233445566778899aabbccddeeff",
+        )
+        run.declare_recovery(clock.cause(0), watched)
+        nobody = {"kind": "unowned", "host": owner["host"], "boot_id": owner.get("boot_id")}
+        run.start_attempt(clock.cause(0), nobody if number % 2 else owner, live_owner=None)
+        run.save_checkpoint(clock.cause(), kind="offset", state={"offset": 5, "total": 9})
         yield run
 
 

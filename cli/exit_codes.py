@@ -49,6 +49,7 @@ OF_ERRORS = {
     "ProcessNotFoundError": NOT_FOUND,
     "StoreCorruptError": CORRUPT,
     "BlobMissingError": CORRUPT,
+    "ArchiveDamagedError": CORRUPT,
     "MalformedValueError": CORRUPT,
     "UnregisteredTypeError": FAILURE,
     "ReplayDivergedError": DIVERGED,

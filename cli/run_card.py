@@ -5,7 +5,9 @@ from __future__ import annotations
 from tachograph.advising import effects_in_doubt, next_step
 from tachograph.cli.cards import lines
 from tachograph.cli.statuses import paint, progress
+from tachograph.domain.attention import text
 from tachograph.domain.owner import Owner
+from tachograph.domain.recovery import Recovery
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +30,9 @@ def show(services: Services, run: Summary, newest: Sequence[Record], out: Output
     from tachograph.cli.event_lines import line
 
     status = run["status"]
-    for text in lines(_rows(run, out), bold=out.styled()):
-        painted = out.styled() and "\033[1mStatus" in text
-        out.line(text.replace(status, paint(status), 1) if painted else text)
+    for row in lines(_rows(run, out), bold=out.styled()):
+        painted = out.styled() and "\033[1mStatus" in row
+        out.line(row.replace(status, paint(status), 1) if painted else row)
     out.line()
     for record in newest:
         out.line(line(services, record, out, of_one_run=True))
@@ -58,8 +60,15 @@ def _rows(run: Summary, out: Output) -> Iterator[Row]:
     yield "Revised", _verdict(run["revision"])
     yield from _first_named("In doubt", effects_in_doubt(run))
     yield from _first_named("Approval", (f"{name}, not decided" for name in run["approvals"]))
-    attention = (f"{reason}: {detail or '-'}" for reason, detail in run["attention"].items())
-    yield from _first_named("Attention", attention)
+    yield "Waits for", ", ".join(run["depends_on"]) or None
+    yield "Blocked", run["blocked"]
+    yield "Recovery", _recovery(run["recovery"], run["futile"])
+    yield "Resume", _resume(run["resume"], out)
+    needed = (
+        f"{text(reason)}" + (f": {detail}" if detail else "")
+        for reason, detail in run["attention"].items()
+    )
+    yield from _first_named("Attention", needed)
     yield "Files", f"{len(run['artifacts'])}" if run["artifacts"] else None
     yield "Archived", run["archived"]
 
@@ -82,6 +91,27 @@ def _phase_text(name: str, phase: dict[str, Any]) -> str:
         batches += f", {phase['parsed']} of {phase['inputs']} items parsed"
     summary = f": {phase['summary']}" if phase["summary"] else ""
     return f"{name} {phase['status']}{batches}{summary}"
+
+
+def _recovery(fields: dict[str, Any] | None, futile: int) -> str | None:
+    """Return what was declared about resuming, and how often that was in vain."""
+    if fields is None:
+        return None
+    declared = Recovery.from_fields(fields)
+    how = declared.adapter or " ".join(declared.command or ()) or "by starting it again"
+    who = "unattended" if declared.auto_resume else "by a person"
+    tries = f", {futile} of {declared.max_retries} tries in vain" if futile else ""
+    return f"{who}, {how}{tries}"
+
+
+def _resume(resume: dict[str, Any] | None, out: Output) -> str | None:
+    if resume is None:
+        return None
+    if resume["returned_us"] is None:
+        return f"under way since {out.when(resume['time_us'])}, with {resume['adapter']}"
+    came = "the run got further" if resume["progressed"] else "the run got no further"
+    error = f" ({resume['error']})" if resume["error"] else ""
+    return f"{out.when(resume['returned_us'])}: {came}{error}"
 
 
 def _verdict(verdict: dict[str, Any] | None) -> str | None:

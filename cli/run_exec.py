@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tachograph.cli.options import NUMBER, WHOLE, Argument, Option, Spec
+from tachograph.cli.recoveries import OPTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,11 +36,18 @@ SPEC = Spec(
         "--tail-bytes", "How much of its output to keep.", kind=WHOLE, default=16384, metavar="N"
     ),
     Option("--timeout", "Stop it after this time.", kind=NUMBER, metavar="SECONDS"),
+    *OPTIONS,
     details="""The command runs as it would without tacho: its output passes through, signals
 reach it, and its exit code is returned (128 and the signal when a signal killed it). An exit code
 that means success is not yet a success: every --expect-output must have been written, and where
 none is given the run ends as success_with_review. When files are missing after exit code 0, the
 exit code is that of the outcome.
+
+A keeper, a process of its own, does the work: when tacho itself is killed, the command goes on, and
+how it ended is recorded all the same.
+
+A run that was cut off is resumed by wrapping the same command again: by hand, by `tacho run
+resume`, or by the watchdog with --auto-resume.
 
 The command finds the run in TACHO_STORE, TACHO_RUN_ID and TACHO_EPOCH and may record phases.
 

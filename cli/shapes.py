@@ -10,7 +10,10 @@ from typing import Any, Literal
 from pydantic import Field, TypeAdapter
 
 from tachograph.cli.keeping_shapes import KEEPING
+from tachograph.cli.lifecycle_shapes import LIFECYCLE
 from tachograph.cli.reading_shapes import READING, Free, Outcome, Progress, Shape
+from tachograph.cli.recovery_shapes import RECOVERY
+from tachograph.cli.timer_shapes import TIMERS
 
 
 class Error(Shape):
@@ -141,14 +144,6 @@ class Executed(Shape):
     missing: dict[str, str] = Field(description="What is wrong with each expected file.")
 
 
-class Cancelled(Shape):
-    """`run cancel`."""
-
-    job_run_id: str
-    ended: Literal["cancelled"]
-    reason: str
-
-
 class Script(Shape):
     """`completion`."""
 
@@ -173,10 +168,12 @@ SHAPES: dict[str, TypeAdapter[Any]] = {
     "run-judge": TypeAdapter(Judged),
     "run-finish": TypeAdapter(Finished),
     "run-fail": TypeAdapter(Finished),
-    "run-cancel": TypeAdapter(Cancelled),
     "run-exec": TypeAdapter(Executed),
     "completion": TypeAdapter(Script),
     **READING,
     **KEEPING,
+    **LIFECYCLE,
+    **RECOVERY,
+    **TIMERS,
 }
 """By the words of the command; `error` is for all of them."""

@@ -9,14 +9,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tachograph.bootstrap import Services
     from tachograph.cli.options import Params
     from tachograph.cli.output import Output
+    from tachograph.cli.watch_lines import Messenger
     from tachograph.signals import Report
     from tachograph.watching import Orders
 
 SPEC = Spec(
     "Look after runs: notice who is gone, resume what may be resumed, call a person.",
     flag("--once", "Look once, wait for the resumes, and end."),
+    flag("--no-wait", "With --once: leave resumes to a process that tells what came of them."),
     Option("--interval", "Time between looks, until Ctrl-C.", metavar="SPAN"),
     flag("--auto-resume", "Resume the runs whose job lets it."),
     flag("--dry-run", "Say what would be done; write nothing, send nothing."),
@@ -48,6 +51,8 @@ def run(params: Params, out: Output) -> int:
     """Look once, or again and again."""
     if params.once and params.interval is not None:
         raise UsageError("--once and --interval exclude each other.")
+    if params.no_wait and not params.once:
+        raise UsageError("--no-wait goes with --once.")
     if params.jobs < 1:
         raise UsageError("--jobs is 0: give 1 or more.")
     orders = _orders(params)
@@ -93,12 +98,27 @@ def _once(params: Params, orders: Orders, out: Output) -> int:
     report: Report = Report(services.actor.now_us())
     try:
         watchdog.tick(report)
-        crew.wait()
+        if not params.no_wait:
+            crew.wait()
         watchdog.count(report)
     except BaseException as error:
         messenger.failed(error)
         raise
-    return messenger.tell(report, whole=True)
+    code = messenger.tell(report.take(), whole=True)
+    if crew.has_work:
+        from tachograph.infra.background import in_background
+
+        in_background(lambda: _finish(services, crew, report, messenger))
+    return code
+
+
+def _finish(services: Services, crew: _Crew, report: Report, messenger: Messenger) -> None:
+    """Resume what is to be resumed, and tell what came of it, in a process of its own."""
+    import os
+
+    services.actor.pid = os.getpid()
+    crew.wait()
+    messenger.tell(report.take(), whole=False)
 
 
 class _Crew:
@@ -112,14 +132,20 @@ class _Crew:
         """Take a resume on."""
         self._waiting.append((run_id, work))
 
+    @property
+    def has_work(self) -> bool:
+        """Whether something was taken on and not done yet."""
+        return bool(self._waiting)
+
     def wait(self) -> None:
         """Do all that was taken on, and return when it is done."""
-        if len(self._waiting) < 2:
-            for _, work in self._waiting:
+        waiting, self._waiting = self._waiting, []
+        if len(waiting) < 2:
+            for _, work in waiting:
                 work()
             return
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(self._size) as pool:
-            for future in [pool.submit(work) for _, work in self._waiting]:
+            for future in [pool.submit(work) for _, work in waiting]:
                 future.result()

@@ -1,22 +1,34 @@
-"""The work of `tacho run exec`: start the run, run the command, record how it ended, report."""
+"""The work of `tacho run exec`: start the run, run the command, record how it ended, report.
+
+A keeper does it, a child of the process that was called: whoever kills that one leaves a run
+that is nevertheless brought to its end.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tachograph.bootstrap import joined
 from tachograph.cli.exit_codes import of_error
+from tachograph.cli.failing import report
 from tachograph.cli.opening import open_store
 from tachograph.cli.options import UsageError
+from tachograph.cli.recoveries import declared
 from tachograph.cli.starts import environment
 from tachograph.cli.values import pairs
 from tachograph.continuing import start_phase
 from tachograph.domain.errors import FencedError, TachographError
 from tachograph.domain.outcome import is_outcome, traits
+from tachograph.domain.recovery import Recovery
 from tachograph.executing import PHASE, Expected, conclude
-from tachograph.infra.child import run_child
+from tachograph.infra import keeper
+from tachograph.infra.child import in_foreground, run_child
 from tachograph.keeping import Heartbeat
 from tachograph.starting import Start
 
@@ -34,16 +46,42 @@ NOT_THERE = 127
 
 
 def wrap(params: Params, out: Output) -> int:
-    """Run the command as a run and return its exit code.
+    """Run the command as a run, with a keeper where there can be one, and return its exit code.
 
     Nothing is run when the start cannot be recorded.
     """
+    if not keeper.possible():
+        return execute(params, out)
+    code = keeper.keep(partial(_kept, params, out), shared=in_foreground())
+    if code >= 0:
+        return code
+    name = signal.Signals(-code).name
+    out.warn(f"tacho: the keeper of the run was killed by {name}; the command may live on.")
+    return 128 - code
+
+
+def _kept(params: Params, out: Output) -> int:
+    """Do the work to its end, errors included: nobody above is there to report them."""
+    try:
+        code = execute(params, out)
+        sys.stdout.flush()
+        return code
+    except BaseException as error:  # noqa: BLE001  # the last line of defence
+        return report(error, as_json=out.json)
+    finally:
+        out.close()
+
+
+def execute(params: Params, out: Output) -> int:
+    """Run the command as a run of this process and return its exit code."""
     want = Start(
         params.name or Path(params.argv[0]).name,
         {**pairs(params.input, "--input"), "argv": list(params.argv)},
         run_id=params.id,
         title=params.title,
         parent=params.parent,
+        recovery=_recovery(params),
+        joins=joined(),
     )
     if params.timeout is not None and params.timeout <= 0:
         raise UsageError("--timeout is 0: give a time above 0, or leave it out.")
@@ -59,6 +97,33 @@ def wrap(params: Params, out: Output) -> int:
     return _report(session, ended, expected, params, out)
 
 
+def _recovery(params: Params) -> Recovery:
+    """Return how the run may be continued: by this very command, where nothing else is named."""
+    said = declared(params) or Recovery()
+    if said.can_be_dispatched:
+        return said
+    return said.changed(command=_this_command(params), working_folder=str(Path.cwd()))
+
+
+def _this_command(params: Params) -> list[str]:
+    """Return the words that wrap the same command once more, as it was wrapped now."""
+    words = [sys.executable, "-m", "tachograph", "run", "exec", "--quiet"]
+    for name in ("name", "id", "title", "parent"):
+        if getattr(params, name) is not None:
+            words += [f"--{name}", getattr(params, name)]
+    for flag, values in (
+        ("--input", params.input),
+        ("--expect-output", params.expect_output),
+        ("--success-code", params.success_code),
+    ):
+        for value in values:
+            words += [flag, str(value)]
+    words += ["--tail-bytes", str(params.tail_bytes)]
+    if params.timeout is not None:
+        words += ["--timeout", f"{params.timeout:g}"]
+    return [*words, "--", *params.argv]
+
+
 def _run(session: Session, services: Services, params: Params) -> Ended:
     variables = environment(services.folder, session.run_id, session.epoch)
     heartbeat = Heartbeat(session.beat, services.settings.heartbeat_seconds)
@@ -70,9 +135,20 @@ def _run(session: Session, services: Services, params: Params) -> Ended:
             {**os.environ, **variables},
             tail_bytes=params.tail_bytes,
             timeout_seconds=params.timeout,
+            on_started=partial(_note_worker, session, services),
         )
     finally:
         heartbeat.stop()
+
+
+def _note_worker(session: Session, services: Services, pid: int) -> None:
+    """Record the command's process: while it lives the run does, even when we are killed.
+
+    A command that has ended needs none, and one that runs is not ended by a full disk.
+    """
+    with contextlib.suppress(TachographError, OSError):
+        worker = services.owner(pid).to_fields()
+        session.execute(lambda run, cause: run.start_worker(cause, worker))
 
 
 def _not_run(session: Session, error: OSError, params: Params, out: Output) -> int:

@@ -56,3 +56,29 @@ def text(reason: str) -> str:
 
 RETRIED = frozenset({MAX_RETRIES, UNSAFE, NO_ADAPTER, RESUME_FAILED, ARTIFACT_DAMAGED})
 """Reasons that stand until the run gets further: looked at again at its next progress."""
+OF_ATTEMPT = frozenset({NOT_JUDGED, NOT_STOPPED, ADAPTER_ASKS})
+"""Reasons that concern one attempt: void when another one starts."""
+OF_DEPENDENCIES = frozenset({DEPENDENCY, DEPENDENCY_CYCLE})
+"""Reasons that are void when the run is made to wait for other runs."""
+_TOLD = frozenset({NOT_JUDGED, NOT_STOPPED, CARD_EDITED, STATUS_UNKNOWN})
+_PLANNED = RETRIED | OF_DEPENDENCIES | {EFFECTS_IN_DOUBT, REJECTED, WINDOW}
+
+
+def holds(reason: str) -> bool:
+    """Say whether no watchdog resumes the run while this is open.
+
+    Not those that only tell something, nor an approval, which stands in the way itself.
+
+    >>> holds("no_adapter"), holds("card_edited"), holds("approval:deploy")
+    (True, False, False)
+    """
+    return reason not in _TOLD and not reason.startswith(APPROVAL)
+
+
+def is_word(reason: str) -> bool:
+    """Say whether this holds the run by word alone: no plan finds it out by itself.
+
+    >>> is_word("adapter_asks"), is_word("a reason of a job's own"), is_word("no_adapter")
+    (True, True, False)
+    """
+    return holds(reason) and reason not in _PLANNED

@@ -499,15 +499,6 @@ class PlanChangedError(RefusalError):
     )
 
 
-class AdapterFailedError(TachographError):
-    """The adapter ended badly."""
-
-    template = (
-        "The adapter of run {0} failed: {1}. What it printed is kept with the run: "
-        "`tacho run explain {0}`."
-    )
-
-
 class InvalidValueError(RefusalError, ValueError):
     """A value given to a command makes no sense."""
 

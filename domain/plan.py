@@ -31,6 +31,8 @@ WAITING = "waiting"
 STOPPED = "ended_by_itself"
 RETRIES = attention.MAX_RETRIES
 TOO_EARLY = "too_early"
+NOT_BEGUN = "not_begun"
+PERSON_ASKED = "person_asked"
 
 GOOD = "good"
 """State of an artifact or trace; others say what is wrong with it."""
@@ -253,10 +255,9 @@ def _of_people(run: Run) -> list[Obstacle]:
 def _of_doubt(run: Run, declared: Recovery) -> list[Obstacle]:
     if declared.in_doubt != ASK:
         return []
-    asked = [key for key in run.effects_in_doubt if not run.effects[key]["idempotent"]]
-    if not asked:
+    if not run.effects_to_ask_about:
         return []
-    keys = ", ".join(map(repr, asked))
+    keys = ", ".join(map(repr, run.effects_to_ask_about))
     return [Obstacle(attention.EFFECTS_IN_DOUBT, f"effects may have happened: {keys}")]
 
 
@@ -289,7 +290,7 @@ def _of_adapter(found: Findings) -> list[Obstacle]:
 
 def _of_window(run: Run, declared: Recovery, now_us: int) -> list[Obstacle]:
     window = declared.resume_window_seconds
-    if window is None or now_us - run.worked_us <= window * 1_000_000:
+    if window is None or now_us - (run.worked_us or run.created_us) <= window * 1_000_000:
         return []
     text = f"it was left longer than its resume window of {window:g} s"
     return [Obstacle(attention.WINDOW, text, despite=True)]
@@ -301,15 +302,22 @@ def _of_retries(run: Run, declared: Recovery, now_us: int) -> list[Obstacle]:
     if not declared.auto_resume:
         text = "the job does not let it be resumed unattended"
         obstacles.append(Obstacle("auto_resume_off", text))
+    if not run.epoch and not run.depends_on:
+        obstacles.append(Obstacle(NOT_BEGUN, "it was never started; a person may start it"))
+    asked = [attention.text(reason) for reason in run.attention if attention.is_word(reason)]
+    if asked:
+        obstacles.append(Obstacle(PERSON_ASKED, f"a person is asked: {'; '.join(asked)}"))
     if run.outcome is not None and not _goes_on(run):
         text = f"it ended as {run.outcome} ({run.reason_code}); a person may resume it"
         obstacles.append(Obstacle(STOPPED, text))
     if run.futile >= declared.max_retries:
         text = f"{run.futile} of {declared.max_retries} resumes brought no progress"
         obstacles.append(Obstacle(RETRIES, text))
-    ready_us = (run.returned_us or run.dispatched_us or 0) + declared.pause_us(run.futile)
-    if run.futile and now_us < ready_us:
-        text = f"the next try is due in {(ready_us - now_us) // 1_000_000 + 1} s"
+    since_us = max(run.returned_us or 0, run.dispatched_us or 0)
+    left_us = since_us + declared.pause_us(run.futile) - now_us
+    # Before the last try it can be only by a clock that was set back.
+    if run.futile and left_us > 0 and now_us >= since_us:
+        text = f"the next try is due in {left_us // 1_000_000 + 1} s"
         obstacles.append(Obstacle(TOO_EARLY, text))
     return obstacles
 

@@ -20,6 +20,9 @@ SKIP = "skip"
 IN_DOUBT = (ASK, RETRY, SKIP)
 """What a resume does about effects in doubt: ask a person, do them again, or count them as done."""
 
+_LONGEST = 1e12
+"""Seconds. Whoever declares more means for ever, which no number of microseconds holds."""
+
 CODE = "code"
 INPUT = "input"
 
@@ -124,7 +127,7 @@ class Recovery(_Fields):
         if not futile:
             return 0
         doubled = self.backoff_seconds * (1 << min(futile - 1, 20))
-        return round(min(doubled, max(3600.0, self.backoff_seconds)) * 1_000_000)
+        return round(min(_LONGEST, doubled, max(3600.0, self.backoff_seconds)) * 1_000_000)
 
     def changed(self, **named: Any) -> Recovery:
         """Return a copy with some values changed.

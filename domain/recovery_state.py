@@ -65,6 +65,8 @@ class RecoveryState:
         self.resume_error: str | None = None
         self.stall: Fields | None = None
         """What was last noted: epoch, progress_version, kind, version."""
+        self.noted: str | None = None
+        """Its kind, until the attempt shows work again."""
         self.blocked: str | None = None
         self.approvals: dict[str, Fields] = {}
         """By name: status (`requested`, `granted` or `rejected`) and subject_digest."""
@@ -111,6 +113,8 @@ def _worker_started(run: RecoveryState, fields: Fields) -> None:
 
 def _recovery_declared(run: RecoveryState, fields: Fields) -> None:
     run.recovery = fields["recovery"]
+    if fields["reason"] is not None:  # a person changed it: resumes are counted anew
+        run.futile = 0
 
 
 def _dependencies_declared(run: RecoveryState, fields: Fields) -> None:
@@ -140,6 +144,7 @@ def _stall_detected(run: RecoveryState, fields: Fields) -> None:
         "kind": evidence.get("kind"),
         "version": fields["originator_version"],
     }
+    run.noted = evidence.get("kind")
 
 
 def _resume_dispatched(run: RecoveryState, fields: Fields) -> None:

@@ -6,7 +6,7 @@ as arguments. A command that refuses raises a `RefusalError` and records nothing
 
 from __future__ import annotations
 
-from tachograph.domain import checks, errors, events, outcome
+from tachograph.domain import attention, checks, errors, events, outcome
 from tachograph.domain.gate import POLICY_VERSION, Facts, Judgement, judge
 from tachograph.domain.run_recovery import RecoveryCommands
 
@@ -87,6 +87,7 @@ class Run(RecoveryCommands):
         elif waiting_for:
             raise errors.DependenciesWaitingError(self.id, ", ".join(waiting_for))
         self._record(events.AttemptStarted, cause, epoch=self.epoch + 1, owner=owner, reason=reason)
+        self._clear(cause, attention.OF_ATTEMPT)
         return self.epoch
 
     def check_same(self, command: str, inputs_digest: str) -> None:
@@ -237,6 +238,7 @@ class Run(RecoveryCommands):
             description=description,
             idempotent=idempotent,
         )
+        self._clear_doubt(cause)
 
     def complete_effect(
         self, cause: Cause, key: str, result: Any = None, *, reason: str | None = None
@@ -252,6 +254,7 @@ class Run(RecoveryCommands):
             checks.text("reason", reason)
         self._unsettled_effect(key)
         self._record(events.EffectDone, cause, key=key, result=result, reason=reason)
+        self._clear_doubt(cause)
 
     def allow_effect_retry(self, cause: Cause, key: str, reason: str) -> None:
         """Record a person's word that an effect in doubt may be done again (G10)."""
@@ -259,6 +262,7 @@ class Run(RecoveryCommands):
         checks.text("reason", reason)
         self._unsettled_effect(key)
         self._record(events.EffectRetryAllowed, cause, key=key, reason=reason)
+        self._clear_doubt(cause)
 
     # What happens on the way.
 
@@ -438,10 +442,9 @@ class Run(RecoveryCommands):
 
     def _nothing_in_doubt(self) -> None:
         """G10: a finished run is never touched again, so nothing in doubt may be left in it."""
-        for key in self.effects_in_doubt:
-            effect = self.effects[key]
-            if not effect["idempotent"]:
-                raise errors.EffectInDoubtError(self.id, key, effect["epoch"])
+        asked = self.effects_to_ask_about
+        if asked:
+            raise errors.EffectInDoubtError(self.id, asked[0], self.effects[asked[0]]["epoch"])
 
     def _nothing_open(self, result: str) -> None:
         running = [phase for phase in self.phases.values() if phase.status == "running"]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from tachograph.domain import attention, checks, errors, events
+from tachograph.domain.liveness import GONE
 from tachograph.domain.run_rules import RunRules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from typing import Any
 
-    from tachograph.domain.event import Cause
+    from tachograph.domain.event import Cause, Event
     from tachograph.domain.recovery import Recovery
 
 
@@ -22,7 +23,11 @@ class RecoveryCommands(RunRules):
     def declare_recovery(
         self, cause: Cause, recovery: Recovery, *, reason: str | None = None
     ) -> None:
-        """Record how the run may be continued. The same as before records nothing."""
+        """Record how the run may be continued. The same as before records nothing.
+
+        What stood in the way is looked at anew; with a reason, which a person gives, the
+        resumes that brought no progress are forgotten too.
+        """
         self._not_fenced(cause)
         recovery.check()
         if reason is not None:
@@ -30,6 +35,8 @@ class RecoveryCommands(RunRules):
         fields = recovery.to_fields()
         if self.recovery != fields:
             self._record(events.RecoveryDeclared, cause, recovery=fields, reason=reason)
+            self._clear(cause, attention.RETRIED)
+            self._clear_doubt(cause)
 
     def start_worker(self, cause: Cause, worker: Mapping[str, Any]) -> None:
         """Record the process that does the work for this attempt's owner."""
@@ -48,6 +55,7 @@ class RecoveryCommands(RunRules):
         wanted = list(dict.fromkeys(runs))
         if self.depends_on != wanted:
             self._record(events.DependenciesDeclared, cause, runs=wanted)
+            self._clear(cause, attention.OF_DEPENDENCIES)
 
     def change_card(
         self,
@@ -100,6 +108,8 @@ class RecoveryCommands(RunRules):
             subject=subject,
             subject_digest=subject_digest,
         )
+        if not self.approvals_rejected:
+            self._clear(cause, {attention.REJECTED})
         self.raise_attention(cause, attention.APPROVAL + name)
         return False
 
@@ -120,14 +130,20 @@ class RecoveryCommands(RunRules):
     def detect_stall(self, cause: Cause, kind: str, evidence: Mapping[str, Any]) -> bool:
         """Record that the attempt is `gone` or `silent`; False when that is noted already.
 
-        It is the same situation while no attempt started and the run got no further.
+        It is the same situation while no attempt started and the run got no further; but an
+        attempt that was taken for gone, and showed work after that, can be gone once more.
         """
         self._not_fenced(cause)
-        if self.stall is not None and (
-            self.stall["epoch"],
-            self.stall["progress_version"],
-            self.stall["kind"],
-        ) == (self.epoch, self.progress_version, kind):
+        if (
+            self.stall is not None
+            and (
+                self.stall["epoch"],
+                self.stall["progress_version"],
+                self.stall["kind"],
+            )
+            == (self.epoch, self.progress_version, kind)
+            and (kind != GONE or self.noted == GONE)
+        ):
             return False
         self._record(events.StallDetected, cause, evidence={"kind": kind, **evidence})
         return True
@@ -157,9 +173,8 @@ class RecoveryCommands(RunRules):
         before: int = self.dispatch["progress_version"]
         progressed = self.progress_version > before
         self._record(events.ResumeReturned, cause, result=dict(result), progressed=progressed)
-        if progressed and not self.finished:
-            for reason in [each for each in self.attention if each in attention.RETRIED]:
-                self.clear_attention(cause, reason)
+        if progressed:
+            self._clear(cause, attention.RETRIED)
         return progressed
 
     def raise_attention(self, cause: Cause, reason: str, detail: str | None = None) -> bool:
@@ -209,9 +224,27 @@ class RecoveryCommands(RunRules):
         self._record(
             event, cause, approval=name, subject_digest=known["subject_digest"], reason=reason
         )
-        self.clear_attention(cause, attention.APPROVAL + name)
+        self._clear(cause, {attention.APPROVAL + name})
+
+    def _record(self, event_type: type[Event], cause: Cause, **fields: Any) -> None:
+        super()._record(event_type, cause, **fields)
+        if self.attention and self.progress_version == self.version:
+            self._clear(cause, attention.RETRIED)
+
+    def _clear(self, cause: Cause, reasons: Collection[str]) -> None:
+        """Clear those of the reasons for attention that are open."""
+        for reason in [each for each in self.attention if each in reasons]:
+            self._record(events.AttentionCleared, cause, reason=reason)
+
+    def _clear_doubt(self, cause: Cause) -> None:
+        """Clear what is asked about effects in doubt, once there is nothing to ask."""
+        if attention.EFFECTS_IN_DOUBT not in self.attention:
+            return
+        from tachograph.domain.recovery import ASK, Recovery
+
+        if Recovery.from_fields(self.recovery).in_doubt != ASK or not self.effects_to_ask_about:
+            self._clear(cause, {attention.EFFECTS_IN_DOUBT})
 
     def _nobody_needed(self, cause: Cause) -> None:
         """Clear every reason for attention: an ended run needs nobody any more."""
-        for reason in list(self.attention):
-            self.clear_attention(cause, reason)
+        self._clear(cause, list(self.attention))

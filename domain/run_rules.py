@@ -41,7 +41,12 @@ class RunRules(RunState):
             )
 
     def _not_fenced(self, cause: Cause) -> None:
-        """G5, G6: a person outside any attempt may do this too, but no superseded attempt."""
+        """G5, G6: a person outside any attempt may do this too, but no superseded attempt.
+
+        Who was superseded is told so, even when the run is finished by now.
+        """
+        if 0 < cause.epoch < self.epoch:
+            raise errors.FencedError(self.id, cause.epoch, self.epoch)
         self._unfinished()
         self._not_superseded(cause)
 

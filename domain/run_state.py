@@ -131,6 +131,11 @@ class RunState(RecoveryState):
         """Keys of effects that may have happened: intended, with no result (G10)."""
         return [key for key, effect in self.effects.items() if effect["status"] == "intended"]
 
+    @property
+    def effects_to_ask_about(self) -> list[str]:
+        """Keys of those in doubt that may do harm when they are done twice."""
+        return [key for key in self.effects_in_doubt if not self.effects[key]["idempotent"]]
+
     def evolve(self, topic: str, fields: Fields) -> None:
         """Apply one event, given by its topic and its fields as of today's version.
 
@@ -142,6 +147,7 @@ class RunState(RecoveryState):
         if topic in recovery_state.WORK:
             self.worked_us = fields["time_us"]
             self.blocked = None
+            self.noted = None
         self.version = fields["originator_version"]
         self.updated_us = fields["time_us"]
 

@@ -36,14 +36,17 @@ def run_child(
     tail_bytes: int,
     capture_stderr: bool = True,
     timeout_seconds: float | None = None,
+    on_started: Callable[[int], None] | None = None,
 ) -> Ended:
     """Run a command to its end. Raises OSError when it cannot be run at all.
+
+    `on_started` is told its pid; it may have ended by then.
 
     What it writes is passed on at once, byte for byte. A descendant that outlives the command
     may keep its streams; what it writes later is not waited for. After `timeout_seconds` the
     command and its descendants are sent SIGTERM, and 10 seconds later SIGKILL.
     """
-    shared = _in_foreground()
+    shared = in_foreground()
     tail = Tail(tail_bytes)
     with (
         _Wakeup() as wakeup,
@@ -63,6 +66,8 @@ def run_child(
         pipes.close_theirs()
         child = _Child(pid, shared=shared, timeout_seconds=timeout_seconds)
         forwarding.attach(child.forward)
+        if on_started is not None:
+            on_started(pid)
         code = os.waitstatus_to_exitcode(_wait(child, pipes, wakeup, tail))
         return Ended(
             code if code >= 0 else None,
@@ -283,7 +288,7 @@ class _Forwarding:
             self._forward(number)
 
 
-def _in_foreground() -> bool:
+def in_foreground() -> bool:
     """Say whether this process is in the foreground group of its terminal."""
     try:
         terminal = os.open("/dev/tty", os.O_RDWR | os.O_NOCTTY)

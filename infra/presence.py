@@ -45,8 +45,11 @@ MOST_MOMENTS = 2_000
 _EXPIRY = b"\0x"
 """Begins the key of an entry of the index of leases by their end; the end (8 bytes) and the
 stream's key (16 bytes) follow. A lease's own key has 16 bytes."""
+_EXPIRY_LENGTH = 26
 _MOMENT = b"\0m"
-"""Begins the key of a moment; microseconds since boot (8 bytes) follow."""
+"""Begins the key of a moment; microseconds since boot (8 bytes) follow. The key of a lease may
+begin so too."""
+_MOMENT_LENGTH = 10
 _NO_BOOT = "unknown-boot"
 _TRIES = 5
 
@@ -102,7 +105,7 @@ class Presence:
             if present is None or present[1].epoch <= epoch:
                 _forget_end(txn, key, present)
                 txn.put(key, value)
-                txn.put(_expiry_key(boottime_us, seconds, key), b"")
+                txn.put(_end_key(Lease(epoch, None, boottime_us, 0, seconds), key), b"")
 
         self._write(renew)
 
@@ -134,9 +137,10 @@ class Presence:
             found = []
             high = _EXPIRY + U64.pack(max(0, boottime_us))
             for key, _ in _between(txn, _EXPIRY, high):
-                lease = self._unpack(txn.get(key[-16:])) if len(key) == 26 else None
-                if lease is not None:
-                    found.append(lease[0])
+                entry = self._unpack(txn.get(key[-16:])) if len(key) == _EXPIRY_LENGTH else None
+                # An older Tachograph renews a lease and leaves its former end behind.
+                if entry is not None and key == _end_key(entry[1], key[-16:]):
+                    found.append(entry[0])
             return found
 
         return self._read(find) or []
@@ -152,8 +156,7 @@ class Presence:
 
         def keep(txn: Transaction) -> None:
             txn.put(_MOMENT + U64.pack(moment.boot_us), value)
-            kept = [key for key, _ in _between(txn, _MOMENT, _MOMENT + b"\xff")]
-            for key in kept[:-MOST_MOMENTS]:
+            for key in [key for key, _ in _moments(txn)][:-MOST_MOMENTS]:
                 txn.delete(key)
 
         self._write(keep)
@@ -162,9 +165,7 @@ class Presence:
         """Return what the clocks showed in this boot, in order."""
         from tachograph.domain.ages import Moment
 
-        values = self._read(
-            lambda txn: [value for _, value in _between(txn, _MOMENT, _MOMENT + b"\xff")]
-        )
+        values = self._read(lambda txn: [value for _, value in _moments(txn)])
         found = []
         for value in values or ():
             try:
@@ -193,7 +194,9 @@ class Presence:
             stream, epoch, boottime_us, time_us, seconds, note = self._codec.unpack(value)
         except (MalformedValueError, TypeError, ValueError):
             return None
-        if not isinstance(epoch, int):
+        if not (isinstance(epoch, int) and isinstance(boottime_us, int)):
+            return None
+        if not isinstance(seconds, int | float):
             return None
         return stream, Lease(epoch, self._boot_id, boottime_us, time_us, seconds, note)
 
@@ -281,16 +284,23 @@ class Presence:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _expiry_key(boottime_us: int, seconds: float, key: bytes) -> bytes:
-    end_us = min(boottime_us + round(seconds * 1_000_000), 2**63)
+def _end_key(lease: Lease, key: bytes) -> bytes:
+    """Return the key of a lease in the index by end."""
+    seconds = max(0, min(1e12, lease.seconds))  # whatever it is: it must not fail a beat
+    end_us = lease.boottime_us + round(seconds * 1_000_000)
     return _EXPIRY + U64.pack(max(0, end_us)) + key
 
 
 def _forget_end(txn: Transaction, key: bytes, present: tuple[StreamId, Lease] | None) -> None:
     """Remove the entry of a lease in the index by end."""
     if present is not None:
-        lease = present[1]
-        txn.delete(_expiry_key(lease.boottime_us, lease.seconds, key))
+        txn.delete(_end_key(present[1], key))
+
+
+def _moments(txn: Transaction) -> Iterator[tuple[bytes, bytes]]:
+    for key, value in _between(txn, _MOMENT, _MOMENT + b"\xff"):
+        if len(key) == _MOMENT_LENGTH:
+            yield key, value
 
 
 def _between(txn: Transaction, low: bytes, high: bytes) -> Iterator[tuple[bytes, bytes]]:

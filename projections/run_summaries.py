@@ -7,6 +7,7 @@ when it is read (G7).
 
 from __future__ import annotations
 
+from tachograph.domain.outcome import is_terminal
 from tachograph.domain.recovery_state import WORK
 from tachograph.projections.folding import ERASED, clip, keep_newest, small, unknown
 
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 
 NAME = "run_summaries"
-VERSION = 2
+VERSION = 3
 """Raised whenever the content changes for the same log: stored views are then rebuilt."""
 
 MOST_PHASES = 500
@@ -75,6 +76,7 @@ _NEW: Summary = {
     "phases": {},
     "phases_omitted": 0,
     "checkpoint": None,
+    "saved": None,
     "offset": None,
     "progress": None,
     "verdict": None,
@@ -91,6 +93,7 @@ _NEW: Summary = {
     "recovery": None,
     "depends_on": [],
     "stall": None,
+    "noted": None,
     "resume": None,
     "returned_us": None,
     "futile": 0,
@@ -100,10 +103,6 @@ _NEW: Summary = {
 }
 FIELDS = tuple(_NEW)
 """Every field of a summary, in order: part of its stored form."""
-_FURTHER = frozenset(
-    {"run.batch-completed", "run.checkpoint-saved", "run.step-completed", "run.phase-ended"}
-)
-"""What may have brought a run further; the run's own state is stricter."""
 _CONTAINERS = tuple(name for name, value in _NEW.items() if isinstance(value, list | dict))
 
 
@@ -166,9 +165,7 @@ def apply(run: Summary, topic: str, fields: Fields, position: int) -> None:
         handler(run, fields)
         if topic in WORK:
             run["worked_us"] = time_us
-            run["blocked"] = None
-        if topic in _FURTHER:
-            run["futile"] = 0
+            run["blocked"] = run["noted"] = None
         if fields["by"][3] == run["epoch"] and run["attempts"]:
             run["active_us"] = time_us
             run["attempts"][-1]["events"] += 1
@@ -277,6 +274,8 @@ def _phase_ended(run: Summary, fields: Fields) -> None:
     phase["status"] = fields["status"]
     phase["summary"] = clip(fields["summary"])
     phase["finished_us"] = fields["time_us"]
+    if fields["status"] != "failed":
+        run["futile"] = 0
 
 
 def _batches_planned(run: Summary, fields: Fields) -> None:
@@ -289,11 +288,13 @@ def _batch_completed(run: Summary, fields: Fields) -> None:
     phase["inputs"] += fields["inputs"] or 0
     phase["parsed"] += fields["parsed"] or 0
     _count(run, "batches")
+    run["futile"] = 0
 
 
 def _checkpoint_saved(run: Summary, fields: Fields) -> None:
     _count(run, "checkpoints")
     state = fields["state"]
+    _note_saved(run, [fields["phase"], fields["kind"], state])
     run["checkpoint"] = {
         "version": fields["originator_version"],
         "phase": fields["phase"],
@@ -304,8 +305,17 @@ def _checkpoint_saved(run: Summary, fields: Fields) -> None:
         run["offset"] = {"completed": state["offset"], "total": state["total"], "unit": "items"}
 
 
+def _note_saved(run: Summary, said: list[Any]) -> None:
+    """Saving the same once more is no progress; a large state always counts as another one."""
+    saved = small(said)
+    if saved is None or saved != run["saved"]:
+        run["futile"] = 0
+    run["saved"] = saved
+
+
 def _step_completed(run: Summary, _fields: Fields) -> None:
     _count(run, "steps")
+    run["futile"] = 0
 
 
 def _progress_reported(run: Summary, fields: Fields) -> None:
@@ -355,6 +365,8 @@ def _effect_intended(run: Summary, fields: Fields) -> None:
 
 def _effect_done(run: Summary, fields: Fields) -> None:
     run["effects"].pop(fields["key"], None)
+    if fields["reason"] is None:
+        run["futile"] = 0
 
 
 def _effect_retry_allowed(run: Summary, fields: Fields) -> None:
@@ -377,6 +389,8 @@ def _worker_started(run: Summary, fields: Fields) -> None:
 
 def _recovery_declared(run: Summary, fields: Fields) -> None:
     run["recovery"] = fields["recovery"]
+    if fields["reason"] is not None:
+        run["futile"] = 0
 
 
 def _dependencies_declared(run: Summary, fields: Fields) -> None:
@@ -396,6 +410,7 @@ def _stall_detected(run: Summary, fields: Fields) -> None:
         "epoch": run["epoch"],
         "time_us": fields["time_us"],
     }
+    run["noted"] = evidence.get("kind")
 
 
 def _resume_dispatched(run: Summary, fields: Fields) -> None:
@@ -444,6 +459,8 @@ def _finished(run: Summary, fields: Fields) -> None:
     run["reason"] = clip(fields["reason"])
     run["finished_us"] = fields["time_us"]
     _end_attempt(run, fields["outcome"], fields["reason_code"], fields["time_us"])
+    if is_terminal(run["outcome"], run["reason_code"]):
+        run["futile"] = 0
 
 
 def _cancelled(run: Summary, fields: Fields) -> None:

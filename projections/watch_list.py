@@ -6,8 +6,8 @@ that moment. So it may name a run too early, and never too late.
 
 from __future__ import annotations
 
-from tachograph.domain import outcome
-from tachograph.domain.attention import APPROVAL
+from tachograph.domain import attention, outcome
+from tachograph.domain.liveness import GONE
 from tachograph.domain.recovery import Recovery
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ def counts_on(run: Summary) -> Any:
 
     A run is no longer watched for that once its end was noted.
     """
-    if not run["attempt_open"] or _is_gone(run):
+    if not run["attempt_open"] or run["noted"] == GONE:
         return None
     return run["worker"] or run["owner"]
 
@@ -66,39 +66,44 @@ def due_us(run: Summary) -> int | None:
         return None
     declared = Recovery.from_fields(run["recovery"])
     moments = []
+    since_us = run["worked_us"] or run["created_us"]
     if declared.resume_window_seconds is not None:
-        moments.append(run["worked_us"] + round(declared.resume_window_seconds * 1_000_000))
+        moments.append(_later(since_us, declared.resume_window_seconds))
     if _may_go_on(run, declared):
-        moments.append((run["returned_us"] or run["worked_us"]) + declared.pause_us(run["futile"]))
-    elif declared.stale_after_seconds is not None and _is_at_work(run):
-        moments.append(run["worked_us"] + round(declared.stale_after_seconds * 1_000_000))
+        moments.append(_next_try_us(run, declared))
+    elif declared.stale_after_seconds is not None and _is_to_be_noted(run, declared):
+        moments.append(_later(since_us, declared.stale_after_seconds))
     return min(moments, default=None)
 
 
-def _is_gone(run: Summary) -> bool:
-    """Say whether it is on record that nobody is at the current attempt any more."""
-    stall = run["stall"]
-    return stall is not None and stall["epoch"] == run["epoch"] and stall["kind"] == "gone"
+def _later(time_us: int, seconds: float) -> int:
+    """Return a time so much later, or the end of time that a view can hold."""
+    return min(time_us + round(min(seconds, 1e12) * 1_000_000), 2**63 - 1)
 
 
-def _is_at_work(run: Summary) -> bool:
-    """Say whether the attempt may be at work, and its silence was not noted yet."""
-    stall = run["stall"]
-    noted = (
-        stall is not None
-        and stall["epoch"] == run["epoch"]
-        and stall["time_us"] >= run["worked_us"]
-    )
-    return bool(run["attempt_open"]) and not noted
+def _next_try_us(run: Summary, declared: Recovery) -> int:
+    if not run["futile"]:
+        return 0  # at once: no clock that was set back delays it
+    last_us = max(run["returned_us"] or 0, run["resume"]["time_us"])
+    return _later(last_us, declared.pause_us(run["futile"]) / 1_000_000)
+
+
+def _is_to_be_noted(run: Summary, declared: Recovery) -> bool:
+    """Say whether the silence of an attempt is to be noted, or ended by who may do so."""
+    if not run["attempt_open"]:
+        return False
+    ended = declared.kill_stalled and declared.auto_resume
+    stays = attention.NOT_STOPPED in run["attention"]
+    return run["noted"] is None or (run["noted"] != GONE and ended and not stays)
 
 
 def _may_go_on(run: Summary, declared: Recovery) -> bool:
-    if any(not reason.startswith(APPROVAL) for reason in run["attention"]) or run["approvals"]:
+    if any(map(attention.holds, run["attention"])) or run["approvals"]:
         return False
     if run["blocked"] is not None or not declared.auto_resume:
         return False
     if run["attempt_open"]:
-        return _is_gone(run)
+        return bool(run["noted"] == GONE)
     if run["outcome"] is None:  # its resume returned, or it waits for others
         return bool(run["epoch"] or run["depends_on"])
     waited = run["reason_code"] == outcome.WAITS_FOR_APPROVAL

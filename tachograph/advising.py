@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tachograph.domain.outcome import is_terminal
+from tachograph.domain.recovery import Recovery
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,11 +31,31 @@ def next_step(run: Summary) -> str:
         return "It is finished. The same command over the same inputs makes a new run."
     steps = [_settle(run, key) for key in effects_in_doubt(run) if not _is_idempotent(run, key)]
     if run["approval"] is not None:
-        steps.append(f"It waits until somebody decides on {run['approval']!r}.")
+        steps.append(_decide(run))
     elif run["status"] == "blocked":
         steps.append(f"It waits: {run['blocked']}. Then start it again.")
-    steps.append(f"Start {run['command']} with the same inputs again: a new attempt {_from(run)}.")
+    steps.append(_resume(run))
     return " ".join(steps)
+
+
+def _resume(run: Summary) -> str:
+    """Say how a new attempt is made."""
+    from shlex import quote
+
+    if Recovery.from_fields(run["recovery"]).can_be_dispatched:
+        words = f"`tacho run resume {quote(run['id'])}`"
+        return f"{words} {_from(run)}; `tacho run plan` shows it beforehand."
+    return f"Start {run['command']} with the same inputs again: a new attempt {_from(run)}."
+
+
+def _decide(run: Summary) -> str:
+    from shlex import quote
+
+    words = f"{run['id']} {quote(run['approval'])}"
+    return (
+        f"It waits for a person: `tacho run approve {words} --reason …`, or `tacho run reject "
+        f"{words} --reason …`."
+    )
 
 
 def _is_idempotent(run: Summary, key: str) -> bool:

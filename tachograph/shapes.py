@@ -143,6 +143,27 @@ def resumption_shape(run_id: str, done: Resumption) -> Fields:
     }
 
 
+def explanation_shape(run: Fields, judged: Fields | None, resume: Fields | None) -> Fields:
+    """Return why a run stands as it does."""
+    return {
+        "jobRunId": run["id"],
+        "command": run["command"],
+        "status": run["status"],
+        "statusReason": run["status_reason"],
+        "semanticOutcome": run["outcome"],
+        "reasonCode": run["reason_code"],
+        "semanticReason": run["reason"],
+        "verdict": _shape(judged),
+        "stall": _shape(run["stall"]),
+        "resume": None
+        if resume is None
+        else {**_shape(resume), "result": _shape(resume["result"])},
+        "attention": [
+            {"reason": reason, "detail": detail} for reason, detail in run["attention"].items()
+        ],
+    }
+
+
 def timeline_shape(entries: list[Fields]) -> list[Fields]:
     """Return the entries of a timeline."""
     return [

@@ -114,7 +114,17 @@ NEEDS_PERSON = (
     attention.MAX_RETRIES,
 )
 """Obstacles for which a person is called; others go away by themselves or are known."""
-
+FOUND_HERE = frozenset(
+    {
+        *NEEDS_PERSON,
+        attention.RESUME_FAILED,
+        attention.NOT_JUDGED,
+        attention.NOT_STOPPED,
+    }
+)
+"""Reasons that a watchdog finds, and tells when it records them."""
+TOLD = "told:"
+"""Begins the slots of a card's `watchdog` table that say what was told of the other reasons."""
 
 MOST_RUNNING = 100
 """Runs at work that a report lists, latest created first; all are counted."""
@@ -166,6 +176,8 @@ class Watchdog:
         seen = self._around.moments()
         for run_id in self._candidates(now):
             run = self._around.load(run_id)
+            if run is None or not run.attempt_open:
+                self._settle(run_id)  # its lease says no more: nobody has to look again
             if run is not None and self._is_ours(run):
                 self._look(_Look(run, now, seen, report))
         if self._orders.record:
@@ -173,7 +185,10 @@ class Watchdog:
         return report
 
     def count(self, report: Report) -> Report:
-        """Add to a report how many runs are at work, and what needs a person as of now."""
+        """Add to a report how many runs are at work, and what needs a person as of now.
+
+        What a run itself asks of a person is told here, once.
+        """
 
         def question(view: View) -> tuple[int, list[Fields], list[str]]:
             ids = [str(view.card_at(created)["id"]) for created in view.needing()]
@@ -182,9 +197,11 @@ class Watchdog:
 
         report.running_count, running, needing = self._around.ask(question)
         report.running = [signals.at_work(card) for card in running]
+        now = self._around.now()
         for run_id in needing:
             run = self._around.load(run_id)
             if run is not None and self._is_ours(run):
+                self._tell_what_it_asks(_Look(run, now, [], report))
                 report.active_needs_attention += [
                     signals.needs_attention(run, code, detail, None)
                     for code, detail in run.attention.items()
@@ -217,19 +234,19 @@ class Watchdog:
         if run.attempt_open:
             liveness = self._around.liveness(run)
             if liveness.state == ALIVE:
-                self._settle(run)
+                self._settle(run.id)
                 self._look_at_the_living(look)
                 return
             if liveness.state != GONE:
                 self._look_at_the_unknown(look, liveness.reason)
                 return
             self._note(look, "gone", liveness.reason)
-            self._settle(run)
+            self._settle(run.id)
         self._consider(look)
 
-    def _settle(self, run: Run) -> None:
+    def _settle(self, run_id: str) -> None:
         if self._orders.record:
-            self._around.settle(run.id)
+            self._around.settle(run_id)
 
     def _look_at_the_living(self, look: _Look) -> None:
         declared = look.declared
@@ -325,11 +342,6 @@ class Watchdog:
         else:
             action = "ineffective" if done.error is None else "error"
         look.report.resumed.append(signals.tried(before.id, action, after, done, done.error))
-        if attention.ADAPTER_ASKS in after.attention and not before.attention:
-            detail = after.attention[attention.ADAPTER_ASKS]
-            look.report.needs_attention.append(
-                signals.needs_attention(after, attention.ADAPTER_ASKS, detail, None)
-            )
         look.run = after
         if not after.finished and after.futile >= look.declared.max_retries:
             self._call(look, *_exhausted(after))
@@ -353,6 +365,14 @@ class Watchdog:
             look.report.needs_attention.append(
                 signals.needs_attention(look.run, code, detail, look.now.wall_us)
             )
+
+    def _tell_what_it_asks(self, look: _Look) -> None:
+        """Tell what the run, its adapter or an edited card asks of a person: each once."""
+        for code, detail in look.run.attention.items():
+            if code not in FOUND_HERE and self._record(look, _noting(code)):
+                look.report.needs_attention.append(
+                    signals.needs_attention(look.run, code, detail, None)
+                )
 
     def _skip(self, look: _Look, reason: str) -> None:
         look.report.skipped.append(signals.skipped(look.run, reason, look.age_us))
@@ -415,6 +435,26 @@ def _exhausted(run: Run) -> tuple[str, str | None]:
     if run.resume_error is None:
         return attention.MAX_RETRIES, detail
     return attention.RESUME_FAILED, f"{detail}; the last one: {run.resume_error}"
+
+
+def _noting(code: str) -> Callable[[Run, Cause], bool]:
+    """Return the command that notes on a run's card that this was told; False when it was."""
+
+    def note(run: Run, why: Cause) -> bool:
+        known = run.card.get("watchdog") or {}
+        asked = run.approvals.get(code.removeprefix(attention.APPROVAL))
+        said = asked["subject_digest"] if asked else f"{run.epoch}:{run.attention.get(code)}"
+        if code not in run.attention or known.get(TOLD + code) == said:
+            return False
+        kept = {
+            slot: value
+            for slot, value in known.items()
+            if not slot.startswith(TOLD) or slot.removeprefix(TOLD) in run.attention
+        }
+        run.change_card(why, {"watchdog": {**kept, TOLD + code: said}})
+        return True
+
+    return note
 
 
 def _would(run: Run, command: Callable[[Run, Cause], bool], now: Moment) -> bool:

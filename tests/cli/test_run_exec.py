@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from command_line import TACHO, here, history, tacho, topics
 
+from tachograph.infra import keeper
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
@@ -66,6 +68,7 @@ def test_exit_code_0_alone_is_no_success(tmp_path: Path) -> None:
     # A command that ends at once may have no process left to record.
     assert [topic for topic in topics("job") if topic != "worker-started"] == [
         "created",
+        "recovery-declared",
         "attempt-started",
         "phase-started",
         "step-completed",
@@ -281,11 +284,18 @@ class Running:
             *("--", "sh", "-c", script),
         ]
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(self.command, cwd=folder, stdout=pipe, text=True)
+        self.process = subprocess.Popen(
+            self.command, cwd=folder, stdout=pipe, stderr=pipe, text=True
+        )
         assert self.process.stdout is not None
         self.stdout = self.process.stdout
         self.pid = int(self.stdout.readline())
         self.keeper = attempt()["owner"]["pid"]
+
+    def told(self) -> str:
+        """Return what was said on stderr, once nobody is left who could say more."""
+        assert self.process.stderr is not None
+        return self.process.stderr.read()
 
     def release(self) -> None:
         """Let the command end, and wait until nobody holds its output any more."""
@@ -357,8 +367,10 @@ def test_while_the_command_of_a_killed_keeper_lives_the_run_is_running(running: 
     shown = status()
     again = subprocess.run(running.command, cwd=running.gate.parent, capture_output=True, text=True)
     running.release()
+    told = running.told()
 
     assert code == 128 + signal.SIGKILL
+    assert "the keeper of the run was killed by SIGKILL; the command may live on" in told
     assert shown["status"] == "running"
     assert (again.returncode, again.stdout) == (6, "")
 
@@ -379,6 +391,46 @@ def test_when_keeper_and_command_are_killed_the_next_one_takes_the_run_up(
 
     assert again.returncode == 0
     assert topics("job").count("attempt-started") == 2
+
+
+@pytest.mark.parametrize("kept", [False, True])
+@pytest.mark.parametrize(
+    ("argv", "code", "outcome"),
+    [
+        (("sh", "-c", "echo x >out.txt"), 0, "success"),
+        (("true",), 7, "failed_semantic_empty"),
+        (("sh", "-c", "exit 3"), 3, "failed"),
+        (("no-such-program-here",), 127, "failed"),
+    ],
+)
+def test_the_work_is_the_same_with_a_keeper_and_without(
+    kept: bool,
+    argv: tuple[str, ...],
+    code: int,
+    outcome: str,
+    tmp_path: Path,
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In this process, as where there is no fork, or where threads run already."""
+    monkeypatch.setattr(keeper, "possible", lambda: kept)
+    monkeypatch.setattr(keeper, "keep", lambda work, shared: work())
+    monkeypatch.chdir(tmp_path)
+    done = here(capsys, "run", "exec", "--id", "job", "--expect-output", "out.txt", "--", *argv)
+
+    assert (done.returncode, last()["outcome"]) == (code, outcome)
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_time_limit_that_makes_no_sense_is_a_usage_error(
+    kept: bool, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper, "possible", lambda: kept)
+    monkeypatch.setattr(keeper, "keep", lambda work, shared: work())
+    done = here(capsys, "run", "exec", "--timeout", "0", "--", "true")
+
+    assert done.returncode == 2
+    assert "--timeout is 0" in done.stderr
 
 
 def test_an_error_of_the_keeper_is_told_as_any_other(tmp_path: Path) -> None:
@@ -421,7 +473,7 @@ def test_ctrl_c_at_a_terminal_reaches_the_command_once(tmp_path: Path) -> None:
 
     assert shown.count(b"got SIGINT") == 1
     assert code == 12
-    assert ending()["asked"] == ["SIGINT", "SIGTERM"]
+    assert last()["reason"] == "exit code 12"
 
 
 def read_until(descriptor: int, mark: bytes) -> bytes:

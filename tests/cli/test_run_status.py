@@ -100,7 +100,7 @@ def ask_for_approval(session: Session) -> None:
         (lambda s: s.finish("failed", reason="no luck"), "a new attempt begins at the start"),
         (lambda s: s.save_checkpoint(1), "goes on from the checkpoint of version 3"),
         (lambda s: (s.start_phase("p"), s.end_phase("p")), "goes on after phase 'p'"),
-        (ask_for_approval, "waits until somebody decides on 'deploy'"),
+        (ask_for_approval, "It waits for a person: `tacho run approve"),
         (lambda s: s.finish("success"), "is finished"),
         (lambda s: s.execute(lambda run, why: run.cancel(why, "no")), "is finished"),
         (lambda s: s.execute(lambda run, why: run.expire(why, "old")), "is finished"),

@@ -48,11 +48,11 @@ def test_it_is_installed_once_and_removed_again(
         "intervalSeconds": 300,
         "command": [
             *(sys.executable, "-m", "tachograph", "--store", str(store_path)),
-            *("watchdog", "run", "--once", "--auto-resume"),
+            *("watchdog", "run", "--once", "--no-wait", "--auto-resume"),
         ],
     }
     assert (
-        f'"--store" "{store_path}" "watchdog" "run" "--once" "--auto-resume"' in units[".service"]
+        f'"--store" "{store_path}" "watchdog" "run" "--once" "--no-wait"' in units[".service"]
     )
     assert removed.stdout.splitlines()[0] == "systemd: removed"
     assert fake.units() == {}

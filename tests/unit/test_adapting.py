@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tachograph.adapting import checkpoint_of
+from tachograph.adapting import call, checkpoint_of
 
 Done = subprocess.CompletedProcess[str]
 
@@ -193,3 +193,53 @@ def test_a_long_checkpoint_is_in_a_file(value: Any, tmp_path: Path) -> None:
 
 def test_without_a_checkpoint_there_is_none() -> None:
     assert checkpoint_of({}) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code", "printed", "said"),
+    [
+        ("async def resume(r): print('x'); return {'n': r.epoch}", 0, '{"n": 3}\n', "x\n"),
+        ("from pathlib import Path\ndef resume(r): return {'p': Path('a')}", 0, '{"p": "a"}\n', ""),
+        ("def resume(r): pass", 0, "{}\n", ""),
+        ("def resume(r): raise SystemExit('no')", 1, "", "no\n"),
+        ("def resume(r): raise SystemExit", 0, "", ""),
+        ("def resume(r): raise SystemExit(7)", 7, "", ""),
+        ("def resume(r): raise KeyboardInterrupt", 130, "", ""),
+        ("def resume(r): return 1", 1, "", "return a dict, or None\n"),
+        ("def resume(r): return {'x': {1}}", 1, "", "set has no form in JSON: {1}\n"),
+        ("resume = 1", 2, "", "it is no function but int.\n"),
+        ("", 2, "", "adapter_code has no resume.\n"),
+        ("import nowhere", 2, "", "No module named 'nowhere'.\n"),
+    ],
+)
+def test_it_can_be_called_in_a_process_that_goes_on(
+    code: str,
+    exit_code: int,
+    printed: str,
+    said: str,
+    folder: Folder,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Afterwards stdout is what it was."""
+    (folder.path / "adapter_code.py").write_text(code)
+    monkeypatch.chdir(folder.path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "adapter_code", raising=False)
+    ended = call(["adapter_code:resume", "--task-id", "job-1"], VARIABLES)
+    sys.modules.pop("adapter_code", None)
+    os.write(1, b"later\n")
+    written = capfd.readouterr()
+
+    assert (ended, written.out) == (exit_code, f"{printed}later\n")
+    assert written.err.endswith(said)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("job", "write module:function."), ("no.where:f", "no module no in ")]
+)
+def test_a_name_that_says_nothing_is_told(
+    name: str, said: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert call([name], {}) == 2
+    assert said in capfd.readouterr().err

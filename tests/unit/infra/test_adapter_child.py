@@ -118,15 +118,16 @@ def test_it_does_not_run_before_it_is_recorded(place: Place) -> None:
     assert (seen, made.exists()) == ([False], True)
 
 
-def test_it_never_runs_when_it_cannot_be_recorded(place: Place) -> None:
+@pytest.mark.parametrize("error", [ValueError, BrokenPipeError, KeyboardInterrupt])
+def test_it_never_runs_when_it_cannot_be_recorded(error: type[BaseException], place: Place) -> None:
     made = place.folder / "made"
     pids: list[int] = []
 
     def refuse(pid: int) -> None:
         pids.append(pid)
-        raise ValueError("the disk is full")
+        raise error("the disk is full")
 
-    with pytest.raises(ValueError, match="the disk is full"):
+    with pytest.raises(error, match="the disk is full"):
         place.run("touch", str(made), on_started=refuse)
 
     assert not made.exists()

@@ -177,7 +177,8 @@ def test_a_folder_is_no_adapter(tmp_path: Path) -> None:
 
 
 def test_every_adapter_gets_the_same_arguments() -> None:
-    assert arguments("job-1", 2.5) == ["--task-id", "job-1", "--timeout-seconds", "2.5"]
+    assert arguments("job-1", 2e6) == ["--task-id", "job-1", "--timeout-seconds", "2000000"]
+    assert arguments("job-1", 0.5) == ["--task-id", "job-1", "--timeout-seconds", "1"]
     assert arguments("job-1", None) == ["--task-id", "job-1"]
 
 

@@ -78,6 +78,14 @@ def test_what_cannot_be_run_raises(no_open_files_left: None) -> None:
         run_child(["no-such-program-here"], os.environ, tail_bytes=0)
 
 
+def test_the_caller_is_told_which_process_it_is(tmp_path: Path) -> None:
+    told: list[int] = []
+    path = tmp_path / "pid"
+    run_child(["sh", "-c", f"echo $$ >{path}"], os.environ, tail_bytes=0, on_started=told.append)
+
+    assert told == [int(path.read_text())]
+
+
 def test_nothing_is_left_open_or_handled(no_open_files_left: None) -> None:
     before = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGCHLD)]
     run_child(["true"], os.environ, tail_bytes=0)

@@ -14,7 +14,7 @@ from stores import gone
 
 from tachograph.domain.liveness import UNSEEN, Observer
 from tachograph.domain.owner import Owner
-from tachograph.infra import processes, stopping
+from tachograph.infra import holding, processes, stopping
 from tachograph.infra.stopping import Stopped
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="holds processes by pidfd")
@@ -103,7 +103,15 @@ def test_the_owner_is_asked_and_its_end_is_waited_for(start: Start, way: str) ->
 def test_the_worker_is_asked_before_the_owner(start: Start) -> None:
     owner, worker = start(POLITE), start(POLITE)
 
-    assert stop(owner.pid, worker.pid).asked == [worker.pid, owner.pid]
+    assert stop(owner.pid, worker.pid) == Stopped([worker.pid, owner.pid], ended=True)
+
+
+def test_the_owner_is_asked_while_a_stubborn_worker_lives_on(start: Start) -> None:
+    owner, worker = start(POLITE), start(STUBBORN)
+    stopped = stop(owner.pid, worker.pid, grace=0.01)
+
+    assert stopped.asked == [worker.pid, owner.pid]
+    assert worker.pid in stopped.left
 
 
 def test_a_worker_that_is_the_owner_is_asked_once(start: Start) -> None:
@@ -207,7 +215,8 @@ def test_a_pid_that_is_used_again_while_it_is_looked_at_is_not_hit(
     process = start(POLITE)
     owner = processes.describe(process.pid)
     seen = [owner.started, owner.started]
-    monkeypatch.setattr(stopping, "process_start", lambda pid: seen.pop() if seen else 1)
+    for module in (stopping, holding):
+        monkeypatch.setattr(module, "process_start", lambda pid: seen.pop() if seen else 1)
     stopped = stop(owner)
     monkeypatch.undo()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tachograph.cli.opening import open_store
 from tachograph.cli.options import Argument, Option, UsageError
+from tachograph.cli.task_cards import follow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,13 +22,15 @@ def decide(status: str, params: Params, out: Output) -> None:
     """Record a decision of a person. `status` is `granted` or `rejected`."""
     if params.reason is None:
         raise UsageError("Why? Say so with --reason.")
-    session = open_store(out).session(params.run, 0)
+    services = open_store(out)
+    session = services.session(params.run, 0)
     name = params.approval or _only(session)
     session.execute(
         lambda run, why: (run.approve if status == "granted" else run.reject)(
             why, name, params.reason, subject_digest=params.subject_digest
         )
     )
+    follow(services, [params.run], out)
     left = session.run.approvals_pending
     if out.json:
         out.document(

@@ -50,6 +50,13 @@ COMMANDS: Names = {
         "install": "watchdog_install",
         "uninstall": "watchdog_uninstall",
     },
+    "workspace": {
+        "install": "workspace_install",
+        "uninstall": "workspace_uninstall",
+        "import": "workspace_import",
+        "sync": "workspace_sync",
+        "scaffold": "workspace_scaffold",
+    },
     "view": {"list": "view_list", "rebuild": "view_rebuild", "check": "view_check"},
     "store": {
         "info": "store_info",
@@ -71,6 +78,7 @@ GROUPS = {
     "run": "Record runs from a shell, and look at them.",
     "run phase": "Start and end a phase of a run.",
     "watchdog": "Look after runs that were cut off, and resume them.",
+    "workspace": "Task recovery in an OpenClaw workspace.",
     "view": "Keep the views that are read from the log.",
     "store": "Check, copy and measure the store.",
     "config": "See where settings come from.",

@@ -7,6 +7,7 @@ import os
 from tachograph.cli.exact import exact_run
 from tachograph.cli.opening import EPOCH, RUN, open_store
 from tachograph.cli.options import WHOLE, Argument, Option, Spec, UsageError
+from tachograph.cli.task_cards import follow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def run(params: Params, out: Output) -> None:
     run_id = exact_run(services, params.run, out)
     session = services.session(run_id, _epoch(params))
     session.execute(lambda run, why: run.block(why, params.reason))
+    follow(services, [run_id], out)
     if out.json:
         out.document({"jobRunId": run_id, "blocked": params.reason})
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tachograph.cli.exact import exact_run
 from tachograph.cli.opening import open_store
 from tachograph.cli.options import NUMBER, Argument, Option, Spec, UsageError, flag
+from tachograph.cli.task_cards import follow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ def run(params: Params, out: Output) -> None:
 
     session = services.session(run_id, 0)
     stopped = cancel(session, params.reason, stop=stop)
+    follow(services, [run_id], out)
     if out.json:
         out.document(_document(session.run, stopped))
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tachograph.cli.exact import exact_run
 from tachograph.cli.opening import open_store
 from tachograph.cli.options import Argument, Option, Spec, UsageError
+from tachograph.cli.task_cards import follow
 from tachograph.domain.errors import RunOwnedError
 
 TYPE_CHECKING = False
@@ -37,6 +38,7 @@ def run(params: Params, out: Output) -> None:
 
     run_id = exact_run(services, params.run, out)
     services.session(run_id, 0).execute(expire)
+    follow(services, [run_id], out)
     if out.json:
         out.document({"jobRunId": run_id, "ended": "expired", "reason": params.reason})
     else:

@@ -6,7 +6,7 @@ from tachograph.cli import run_rows
 from tachograph.cli.finding import ask
 from tachograph.cli.limits import limit, limit_of
 from tachograph.cli.opening import open_store
-from tachograph.cli.options import Option, Spec
+from tachograph.cli.options import Option, Spec, flag
 from tachograph.domain.outcome import OUTCOMES
 from tachograph.reading import STATUSES, list_runs
 
@@ -21,6 +21,7 @@ SPEC = Spec(
     Option("--status", "Only this status; may be repeated.", choices=STATUSES, multiple=True),
     Option("--outcome", "Only this outcome; may be repeated.", choices=OUTCOMES, multiple=True),
     Option("--command", "Only runs of this command.", metavar="NAME", complete="command"),
+    flag("--needs-attention", "Only runs that need a person."),
     limit("At most so many; 0 for all.", 20),
     details="`running` is shown only while the owner is alive, judged at this moment; a run that "
     "has lost its process is `interrupted`.",
@@ -46,6 +47,7 @@ def run(params: Params, out: Output) -> None:
             statuses=params.status,
             outcomes=params.outcome,
             command=params.command,
+            needing=params.needs_attention,
             limit=most,
         ),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tachograph.cli.finding import find_run
 from tachograph.cli.opening import open_store
 from tachograph.cli.options import Argument, Option, Spec, UsageError, flag
+from tachograph.cli.task_cards import follow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def run(params: Params, out: Output) -> int:
         reason=params.reason,
         agreed=params.plan,
     )
+    follow(services, [run_id], out)
     return report(run_id, done, out)
 
 

@@ -14,6 +14,7 @@ from tachograph.cli.lifecycle_shapes import LIFECYCLE
 from tachograph.cli.reading_shapes import READING, Free, Outcome, Progress, Shape
 from tachograph.cli.recovery_shapes import RECOVERY
 from tachograph.cli.timer_shapes import TIMERS
+from tachograph.cli.workspace_shapes import WORKSPACE
 
 
 class Error(Shape):
@@ -175,5 +176,6 @@ SHAPES: dict[str, TypeAdapter[Any]] = {
     **LIFECYCLE,
     **RECOVERY,
     **TIMERS,
+    **WORKSPACE,
 }
 """By the words of the command; `error` is for all of them."""

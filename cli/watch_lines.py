@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
+    from tachograph.bootstrap import Services
     from tachograph.cli.options import Params
     from tachograph.cli.output import Output
     from tachograph.signals import Report
@@ -20,7 +21,8 @@ SECRET = "TACHO_WEBHOOK_SECRET"  # noqa: S105  # the name of the variable that h
 class Messenger:
     """Tells what a watchdog found. A dry run is told on the screen alone."""
 
-    def __init__(self, params: Params, out: Output) -> None:
+    def __init__(self, services: Services, params: Params, out: Output) -> None:
+        self._services = services
         self._out = out
         self._quiet = params.dry_run
         self._ping_url = None if params.dry_run else params.ping
@@ -39,6 +41,10 @@ class Messenger:
     def tell(self, report: Report, *, whole: bool) -> int:
         """Tell a report and return the exit code; without `whole`, only what is new of it."""
         self._print(report, whole=whole)
+        if report.touched and not self._quiet:
+            from tachograph.cli.task_cards import follow
+
+            follow(self._services, report.touched, self._out)
         failures = self._send(report)
         for failure in failures:
             self._out.warn(f"Signals were not delivered to {failure}")

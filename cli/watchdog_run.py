@@ -90,7 +90,7 @@ def _once(params: Params, orders: Orders, out: Output) -> int:
     from tachograph.watching import Watchdog
 
     services = open_store(out, read_only=params.dry_run)
-    messenger = Messenger(params, out)
+    messenger = Messenger(services, params, out)
     around = Lookout(services)
     crew = _Crew(params.jobs)
     watchdog = Watchdog(around, orders, crew.spawn)

@@ -33,7 +33,7 @@ def forever(params: Params, orders: Orders, seconds: float, out: Output) -> int:
     services = open_store(out, read_only=params.dry_run)
     crew = Background(params.jobs)
     watchdog = Watchdog(Lookout(services), orders, crew.spawn)
-    messenger = Messenger(params, out)
+    messenger = Messenger(services, params, out)
     report = Report(services.actor.now_us())
     with _Until() as stopped:
         out.note(f"Looking every {seconds:g} s; Ctrl-C ends it.")

@@ -45,9 +45,10 @@ TEXTS = {
 def text(reason: str) -> str:
     """Return a reason for people.
 
-    >>> text("no_adapter"), text("approval:deploy"), text("a reason of a job's own")
-    ('stale but no resume command or adapter configured', 'waits for approval of deploy', \
-'a reason of a job's own')
+    >>> text("no_adapter")
+    'stale but no resume command or adapter configured'
+    >>> text("approval:deploy"), text("of its own")
+    ('waits for approval of deploy', 'of its own')
     """
     if reason.startswith(APPROVAL):
         return f"waits for approval of {reason.removeprefix(APPROVAL)}"

@@ -31,6 +31,7 @@ BY_FOLDER = "nearest .tachograph folder"
 BY_WORKSPACE = "OpenClaw workspace"
 BY_PLATFORM = "default for this platform"
 
+_WORKSPACE_MARK = "AGENTS.md"
 _LOCAL = ".tachograph"
 _PARTS = ("log", "views", "presence", "blobs")
 _OWN = frozenset((*_PARTS, "config", "format"))
@@ -197,8 +198,26 @@ def _workspace(environment: Mapping[str, str], cwd: str, home: str) -> str | Non
         return workspace
     if environment.get("OPENCLAW_HOME"):
         workspace = os.path.join(_absolute(environment["OPENCLAW_HOME"], cwd, home), "workspace")
-        return workspace if os.path.isdir(workspace) else None
-    return None
+        if os.path.isdir(workspace):
+            return workspace
+    return _workspace_above(cwd)
+
+
+def _workspace_above(cwd: str) -> str | None:
+    """Return the nearest workspace at or above a folder, if it has a store.
+
+    AGENTS.md alone says little: many repositories have one.
+    """
+    folder = cwd
+    while True:
+        if os.path.isfile(os.path.join(folder, _WORKSPACE_MARK)) and is_store(
+            os.path.join(folder, "data", "tachograph")
+        ):
+            return folder
+        parent = os.path.dirname(folder)
+        if parent == folder:
+            return None
+        folder = parent
 
 
 def _platform_folder(environment: Mapping[str, str], home: str) -> str:

@@ -26,6 +26,8 @@ LONGEST_WAIT_SECONDS = 30.0
 """Most that a Retry-After is obeyed: the watchdog has other things to do."""
 PING_BYTES = 10_000
 """Most that a ping carries; services for it keep no more."""
+_SUFFIXES = {"start": "/start", "success": "", "fail": "/fail"}
+"""What a ping's path ends with, for each event."""
 TOO_MANY_REQUESTS = 429
 SERVER_ERROR = 500
 
@@ -103,10 +105,11 @@ def ping_url(url: str, event: str) -> str:
     >>> ping_url("https://hc.example/ping/x?key=1", "fail")
     'https://hc.example/ping/x/fail?key=1'
     """
-    if event == "success":
+    suffix = _SUFFIXES[event]
+    if not suffix:
         return url
     parts = urlsplit(url)
-    return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/{event}"))
+    return urlunsplit(parts._replace(path=parts.path.rstrip("/") + suffix))
 
 
 def signature(secret: str, timestamp: str, body: bytes) -> str:

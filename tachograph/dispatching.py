@@ -87,8 +87,9 @@ def code_files(declared: Recovery) -> list[str]:
     found = locate("", declared)
     if found["kind"] != COMMAND:
         return [] if found["code_path"] is None else [found["code_path"]]
-    words = [Path(declared.working_folder or "", word) for word in found["argv"]]
-    return [str(path) for path in words if path.is_file()]
+    words = [os.path.join(declared.working_folder or "", word) for word in found["argv"]]  # noqa: PTH118
+    # Path.is_file raises for a word that is too long for a name, such as a whole program.
+    return [path for path in words if os.path.isfile(path)]  # noqa: PTH113
 
 
 def check_file(command: Sequence[str], path: str, folder: str | None) -> str | None:

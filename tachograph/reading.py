@@ -47,16 +47,17 @@ def list_runs(
     outcomes: Collection[str] = (),
     command: str | None = None,
     parent: str | None = None,
+    needing: bool = False,
     limit: int | None = None,
 ) -> list[Fields]:
     """Return the cards of runs, latest created first, each with its status as of now.
 
-    `since_us` keeps the runs in which something happened since then. Reads no more cards than
+    `since_us` keeps the runs in which something happened since then, `needing` those that need
+    a person. Reads no more cards than
     the limit and the filters need.
     """
-    only_open = bool(statuses) and set(statuses).issubset(OPEN_STATUSES)
     found: list[Fields] = []
-    for card in view.open_cards() if only_open else _latest(view, since_us):
+    for card in _cards(view, statuses, since_us, needing=needing):
         if len(found) == limit:
             break
         if (
@@ -68,6 +69,19 @@ def list_runs(
         ):
             found.append(card if statuses else with_status(card, judge))
     return found
+
+
+def _cards(
+    view: ViewReader, statuses: Collection[str], since_us: int | None, *, needing: bool
+) -> Iterator[Fields]:
+    """Yield cards from the smallest index that has all that are asked for."""
+    if needing:
+        for created in sorted(view.needing(), reverse=True):
+            yield view.card_at(created)
+    elif statuses and set(statuses).issubset(OPEN_STATUSES):
+        yield from view.open_cards()
+    else:
+        yield from _latest(view, since_us)
 
 
 def find_run(view: ViewReader, text: str) -> str:

@@ -54,6 +54,14 @@ class Report:
             for signal in getattr(self, name)
         ]
 
+    @property
+    def touched(self) -> list[str]:
+        """The runs that something was recorded of, or tried."""
+        names = ("stale", "alerts", "recoveries", "resumed", "expired", "needs_attention")
+        return list(
+            dict.fromkeys(each["task_id"] for name in names for each in getattr(self, name))
+        )
+
     def take(self) -> Report:
         """Return what is here, and begin anew: resumes in the background go on telling."""
         taken = Report(self.checked_us)

@@ -401,6 +401,16 @@ def test_a_timeline_of_no_run_is_an_error(bench: Viewed) -> None:
         timeline(bench)
 
 
+def test_runs_that_need_a_person_can_be_listed_alone(bench: Viewed) -> None:
+    for name in ("job-1", "job-2", "job-3"):
+        session = bench.start(run_id=name)
+        if name != "job-2":
+            session.execute(lambda run, why: run.raise_attention(why, "no_adapter"))
+
+    assert bench.listed(needing=True) == ["job-3", "job-1"]
+    assert bench.listed(needing=True, limit=1) == ["job-3"]
+
+
 def test_attention_is_marked_on_the_card(bench: Viewed) -> None:
     session = bench.start(run_id="job-1")
     raised = partial(recorded, kind=AttentionRaised, reason="stalled", detail=None)

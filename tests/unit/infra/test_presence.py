@@ -15,9 +15,11 @@ from uuid import UUID
 
 import pytest
 
+from tachograph.domain.ages import Moment
 from tachograph.domain.errors import StoreFullError, UnstorableValueError
 from tachograph.domain.liveness import Lease
 from tachograph.infra import clock, processes
+from tachograph.infra.codec import Codec
 from tachograph.infra.lmdb_environment import Environment
 from tachograph.infra.presence import Presence
 
@@ -391,3 +393,256 @@ def test_nothing_stays_open(folder: Path, no_open_files_left: None) -> None:
     presence.close()
 
     assert found == 2
+
+
+# Leases by their end
+
+
+@pytest.fixture
+def time_us(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the hands of the clock that counts since boot."""
+    hands = [1_000_000_000]
+    monkeypatch.setattr(clock, "boottime_us", lambda: hands[0])
+    return hands
+
+
+SECOND = 1_000_000
+
+
+def index_of(presence: Presence) -> list[bytes]:
+    """Return the keys that are no lease's own."""
+    with presence._opened(write=True).read() as txn:
+        return [key for key, _ in txn.cursor() if len(key) != 16]
+
+
+def test_leases_that_have_ended_are_found_the_longest_ended_first(
+    presence: Presence, time_us: list[int]
+) -> None:
+    for run_id, seconds in (("long", 90), ("short", 30), ("middle", 60), ("longest", 3600)):
+        presence.beat(run_id, 1, lease_seconds=seconds)
+
+    assert presence.expired(time_us[0] + 30 * SECOND) == []
+    assert presence.expired(time_us[0] + 60 * SECOND + 1) == ["short", "middle"]
+    assert presence.expired(time_us[0] + 100 * SECOND) == ["short", "middle", "long"]
+
+
+def test_a_lease_ends_when_it_is_judged_to_have_ended(
+    presence: Presence, time_us: list[int]
+) -> None:
+    """Else a run would be looked at too early for ever, or too late."""
+    presence.beat("run-1", 1, lease_seconds=0.5)
+    lease = presence.lease("run-1")
+    assert lease is not None
+    end_us = lease.boottime_us + round(lease.seconds * SECOND)
+
+    assert presence.expired(end_us) == []
+    assert presence.expired(end_us + 1) == ["run-1"]
+
+
+def test_a_lease_that_is_renewed_has_not_ended(presence: Presence, time_us: list[int]) -> None:
+    for _ in range(3):
+        presence.beat("run-1", 1)
+        time_us[0] += 20 * SECOND
+    presence.beat("run-2", 1)
+
+    assert presence.expired(time_us[0]) == []
+    assert presence.expired(time_us[0] + 10 * SECOND + 1) == ["run-1"]
+    assert len(index_of(presence)) == 2
+
+
+def test_a_shorter_lease_takes_the_place_of_a_longer_one(
+    presence: Presence, time_us: list[int]
+) -> None:
+    presence.beat("run-1", 1, lease_seconds=3600)
+    presence.beat("run-1", 2, lease_seconds=1)
+
+    assert presence.expired(time_us[0] + 2 * SECOND) == ["run-1"]
+    assert len(index_of(presence)) == 1
+
+
+def test_a_superseded_attempt_does_not_put_off_the_end(
+    presence: Presence, time_us: list[int]
+) -> None:
+    presence.beat("run-1", 2, lease_seconds=1)
+    presence.beat("run-1", 1, lease_seconds=3600)
+
+    assert presence.expired(time_us[0] + 2 * SECOND) == ["run-1"]
+
+
+def test_nothing_has_ended_where_nothing_was(presence: Presence) -> None:
+    assert (presence.expired(2**62), presence.expired(-1)) == ([], [])
+    presence.settle("run-1")
+    presence.beat("run-1", 1)
+
+    assert presence.expired(0) == []
+
+
+def test_every_kind_of_run_is_found(presence: Presence, time_us: list[int]) -> None:
+    streams: set[str | UUID] = {"run-1", "rün \ud800", "x" * 5_000, UUID(int=7)}
+    for stream in streams:
+        presence.beat(stream, 1)
+
+    assert set(presence.expired(time_us[0] + 31 * SECOND)) == streams
+
+
+def test_a_run_that_is_settled_is_listed_no_more_and_keeps_its_lease(
+    presence: Presence, time_us: list[int]
+) -> None:
+    presence.beat("run-1", 1)
+    presence.beat("run-2", 1)
+    presence.settle("run-1")
+    presence.settle("run-1")
+    presence.settle("nobody")
+
+    assert presence.expired(time_us[0] + 31 * SECOND) == ["run-2"]
+    assert epoch_of(presence, "run-1") == 1
+
+
+def test_a_settled_run_that_beats_again_is_listed_again(
+    presence: Presence, time_us: list[int]
+) -> None:
+    presence.beat("run-1", 1)
+    presence.settle("run-1")
+    time_us[0] += 5 * SECOND
+    presence.beat("run-1", 1)
+
+    assert presence.expired(time_us[0] + 31 * SECOND) == ["run-1"]
+
+
+@pytest.mark.parametrize(("epoch", "left"), [(None, 0), (2, 0), (3, 0), (1, 1)])
+def test_a_cleared_lease_is_out_of_the_index_too(
+    presence: Presence, time_us: list[int], epoch: int | None, left: int
+) -> None:
+    presence.beat("run-1", 2)
+    presence.clear("run-1", epoch)
+
+    assert len(presence.expired(time_us[0] + 31 * SECOND)) == left
+    assert len(index_of(presence)) == left
+
+
+def test_the_index_is_not_listed_among_the_leases(presence: Presence) -> None:
+    presence.beat("run-1", 1)
+    presence.note_moment(Moment(1, 2, 3))
+
+    assert [stream for stream, _ in presence.leases()] == ["run-1"]
+
+
+def test_an_end_that_an_older_version_left_behind_is_none(
+    presence: Presence, time_us: list[int]
+) -> None:
+    """It renews a lease, and knows of no index."""
+    presence.beat("run-1", 1)
+    (stale,) = index_of(presence)
+    time_us[0] += 20 * SECOND
+    presence.beat("run-1", 1)
+    presence._opened(write=True).update(lambda txn: txn.put(stale, b""))
+
+    assert presence.expired(time_us[0] + 15 * SECOND) == []
+    assert presence.expired(time_us[0] + 31 * SECOND) == ["run-1"]
+
+
+def test_an_end_without_its_lease_is_none(presence: Presence, time_us: list[int]) -> None:
+    presence.beat("run-1", 1)
+    keys = [*index_of(presence), b"\0x" + bytes(9)]
+    presence.clear("run-1")
+    for key in keys:
+        presence._opened(write=True).update(lambda txn, k=key: txn.put(k, b""))  # type: ignore[misc]
+
+    assert presence.expired(time_us[0] + 31 * SECOND) == []
+
+
+@pytest.mark.parametrize("seconds", [0, -5, 1e300, float("inf"), float("nan")])
+def test_an_odd_length_of_a_lease_fails_no_job(presence: Presence, seconds: float) -> None:
+    presence.beat("run-1", 1, lease_seconds=seconds)
+    presence.beat("run-1", 2, lease_seconds=30)
+
+    assert epoch_of(presence, "run-1") == 2
+    assert len(index_of(presence)) == 1
+
+
+@pytest.mark.parametrize(
+    "odd", [["run-1", 1, "soon", 5, 30, None], ["run-1", 1, 5, 5, "long", None]]
+)
+def test_a_lease_of_another_shape_is_replaced(presence: Presence, odd: list[Any]) -> None:
+    from tachograph.infra.layout import stream_key
+
+    presence.beat("run-1", 1)
+    key, value = stream_key("run-1")[0], Codec().pack(odd)
+    presence._opened(write=True).update(lambda txn: txn.put(key, value))
+    unreadable = presence.lease("run-1")
+    presence.beat("run-1", 2)
+
+    assert (unreadable, epoch_of(presence, "run-1")) == (None, 2)
+
+
+def test_a_read_only_presence_finds_and_settles_nothing(folder: Path, presence: Presence) -> None:
+    presence.beat("run-1", 1)
+    reader = Presence(str(folder), read_only=True)
+    reader.settle("run-1")
+    reader.note_moment(Moment(1, 2, 3))
+    found = reader.expired(2**62), reader.moments()
+    reader.close()
+
+    assert found == (["run-1"], [])
+
+
+# What the clocks showed
+
+
+def test_moments_are_kept_in_the_order_of_the_clock_since_boot(presence: Presence) -> None:
+    moments = [Moment(wall, boot, boot - 1) for wall, boot in ((900, 5), (100, 2), (500, 70_000))]
+    for moment in moments:
+        presence.note_moment(moment)
+
+    assert presence.moments() == [moments[1], moments[0], moments[2]]
+
+
+def test_without_moments_there_are_none(presence: Presence) -> None:
+    assert presence.moments() == []
+    presence.beat("run-1", 1)
+
+    assert presence.moments() == []
+
+
+def test_only_the_newest_moments_are_kept(
+    presence: Presence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tachograph.infra.presence.MOST_MOMENTS", 3)
+    for number in range(1, 6):
+        presence.note_moment(Moment(number, number, number))
+
+    assert [moment.boot_us for moment in presence.moments()] == [3, 4, 5]
+    assert len(index_of(presence)) == 3
+
+
+def test_a_lease_whose_key_looks_like_a_moment_is_kept(
+    presence: Presence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tachograph.infra.presence.MOST_MOMENTS", 1)
+    odd = UUID(bytes=b"\0m" + bytes(14))
+    presence.beat(odd, 1)
+    for number in (1, 2, 3):
+        presence.note_moment(Moment(number, number, number))
+
+    assert presence.lease(odd) is not None
+    assert [moment.boot_us for moment in presence.moments()] == [3]
+
+
+def test_a_moment_of_another_shape_is_none(presence: Presence) -> None:
+    presence.note_moment(Moment(1, 2, 3))
+    for number, value in enumerate([b"", b"\xc1", b"\x91\x01", b"\xc0"]):
+        key = b"\0m" + bytes(7) + bytes([100 + number])
+        presence._opened(write=True).update(lambda txn, k=key, v=value: txn.put(k, v))  # type: ignore[misc]
+
+    assert presence.moments() == [Moment(1, 2, 3)]
+
+
+def test_moments_of_an_earlier_boot_are_worth_nothing(folder: Path) -> None:
+    before = Presence(str(folder), boot_id="boot-1")
+    before.note_moment(Moment(1, 2, 3))
+    before.close()
+    after = Presence(str(folder), boot_id="boot-2")
+    found = after.moments()
+    after.close()
+
+    assert found == []

@@ -277,6 +277,20 @@ def test_a_workspace_below_the_home_of_openclaw_must_exist(find: Find, tmp_path:
     assert find(OPENCLAW_HOME=str(tmp_path))[0] == str(tmp_path / "workspace/data/tachograph")
 
 
+def test_the_nearest_workspace_with_a_store_is_found_from_inside(
+    find: Find, tmp_path: Path
+) -> None:
+    (tmp_path / "AGENTS.md").touch()
+    without = find(XDG_STATE_HOME="/state")
+    create_store(str(tmp_path / "data" / "tachograph"))
+
+    assert without[1] != "OpenClaw workspace"
+    assert find(XDG_STATE_HOME="/state") == (
+        str(tmp_path / "data/tachograph"),
+        "OpenClaw workspace",
+    )
+
+
 def test_a_workspace_that_does_not_exist_is_an_error(find: Find, tmp_path: Path) -> None:
     with pytest.raises(StorePathError, match="OPENCLAW_WORKSPACE names it"):
         find(OPENCLAW_WORKSPACE=str(tmp_path / "nowhere"))

@@ -1,0 +1,1 @@
+"""The files that `tacho workspace install` puts into a workspace: standard library only."""

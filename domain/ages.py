@@ -43,16 +43,41 @@ def awake_age_us(event_us: int, now: Moment, seen: Sequence[Moment]) -> int:
     >>> awake_age_us(8_000, now, [Moment(7_900, 700, 300)])
     100
     """
-    before = [moment for moment in seen if moment.wall_us <= event_us]
-    if before:
-        last = before[-1]
-        age_us = (now.awake_us - last.awake_us) - (event_us - last.wall_us)
+    seen_at = _last_before(event_us, now, seen)
+    if seen_at is not None:
+        age_us = (now.awake_us - seen_at.awake_us) - (event_us - seen_at.wall_us)
     elif seen:
         first = seen[0]
         age_us = (now.awake_us - first.awake_us) + (first.wall_us - event_us)
     else:
         age_us = now.wall_us - event_us
     return max(0, min(age_us, now.awake_us))
+
+
+def age_us(event_us: int, now: Moment, seen: Sequence[Moment]) -> int:
+    """Return how long ago an event was, asleep or awake; never below zero.
+
+    Only what the wall clock was set before the first moment of this boot counts as time.
+    """
+    seen_at = _last_before(event_us, now, seen) or (seen[0] if seen else now)
+    return max(0, (now.boot_us - seen_at.boot_us) - (event_us - seen_at.wall_us))
+
+
+def _last_before(event_us: int, now: Moment, seen: Sequence[Moment]) -> Moment | None:
+    """Return the last moment before an event; None when it was before all of them.
+
+    A moment of a clock that was set back shows less than the event without being before it: what
+    counts is whether its clock could show the time of the event before the next moment.
+    """
+    if not seen:
+        return None
+    ends = [*seen[1:], now]
+    for moment, end in zip(reversed(seen), reversed(ends), strict=True):
+        if 0 <= event_us - moment.wall_us <= end.boot_us - moment.boot_us:
+            return moment
+    if event_us < seen[0].wall_us:
+        return None
+    return [moment for moment in seen if moment.wall_us <= event_us][-1]
 
 
 def was_set(now: Moment, seen: Sequence[Moment]) -> bool:

@@ -313,7 +313,7 @@ def _of_retries(run: Run, declared: Recovery, now_us: int) -> list[Obstacle]:
     if run.futile >= declared.max_retries:
         text = f"{run.futile} of {declared.max_retries} resumes brought no progress"
         obstacles.append(Obstacle(RETRIES, text))
-    since_us = max(run.returned_us or 0, run.dispatched_us or 0)
+    since_us = run.returned_us or run.dispatched_us or 0
     left_us = since_us + declared.pause_us(run.futile) - now_us
     # Before the last try it can be only by a clock that was set back.
     if run.futile and left_us > 0 and now_us >= since_us:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     Fields = dict[str, Any]
 
+GONE = "gone"
+SILENT = "silent"
+"""Kinds of stall: the owner has ended, or it lives and records nothing."""
 MOST_PROCESSES = 50
 MOST_HISTORY = 80
 """Entries of a card's history that the state keeps; the log keeps all of them."""
@@ -60,6 +63,7 @@ class RecoveryState:
         """Unattended resumes in a row since the run got further the last time."""
         self.dispatched_us: int | None = None
         self.returned_us: int | None = None
+        """When the last resume returned; None while it is under way."""
         self.attempt_open = False
         """Whether the current attempt has not ended: by what it says, or by its resume's return."""
         self.resume_error: str | None = None
@@ -162,6 +166,7 @@ def _resume_dispatched(run: RecoveryState, fields: Fields) -> None:
     run.resumes += 1
     run.futile += unattended
     run.dispatched_us = fields["time_us"]
+    run.returned_us = None
 
 
 def _resume_returned(run: RecoveryState, fields: Fields) -> None:
@@ -169,7 +174,9 @@ def _resume_returned(run: RecoveryState, fields: Fields) -> None:
     error = result.get("error")
     run.dispatch = None
     run.returned_us = fields["time_us"]
-    if not result.get("left_running"):
+    if result.get("left_running"):
+        run.owner = run.worker or run.owner  # its dispatcher has nothing to do with it any more
+    else:
         run.attempt_open = False  # whoever worked for it has ended
     if not fields["progressed"]:
         run.resume_error = str(error) if error else "the run got no further"

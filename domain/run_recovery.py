@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tachograph.domain import attention, checks, errors, events
-from tachograph.domain.liveness import GONE
+from tachograph.domain.recovery_state import GONE, WORK
 from tachograph.domain.run_rules import RunRules
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ class RecoveryCommands(RunRules):
         fields = recovery.to_fields()
         if self.recovery != fields:
             self._record(events.RecoveryDeclared, cause, recovery=fields, reason=reason)
-            self._clear(cause, attention.RETRIED)
+            self._clear(cause, attention.RETRIED | {attention.WINDOW})
             self._clear_doubt(cause)
 
     def start_worker(self, cause: Cause, worker: Mapping[str, Any]) -> None:
@@ -228,8 +228,12 @@ class RecoveryCommands(RunRules):
 
     def _record(self, event_type: type[Event], cause: Cause, **fields: Any) -> None:
         super()._record(event_type, cause, **fields)
-        if self.attention and self.progress_version == self.version:
-            self._clear(cause, attention.RETRIED)
+        if self.attention:
+            got_further = self.progress_version == self.version
+            if event_type.TOPIC in WORK:
+                self._clear(cause, {attention.WINDOW})
+            if got_further:
+                self._clear(cause, attention.RETRIED)
 
     def _clear(self, cause: Cause, reasons: Collection[str]) -> None:
         """Clear those of the reasons for attention that are open."""

@@ -30,6 +30,10 @@ class RunRules(RunState):
         collected, self._pending = self._pending, []
         return collected
 
+    def check_attempt(self, cause: Cause) -> None:
+        """Refuse what only the current attempt may do, before it is prepared."""
+        self._owned(cause)
+
     def _owned(self, cause: Cause) -> None:
         """G5, G6: only the current attempt of an unfinished run may write."""
         self._not_fenced(cause)

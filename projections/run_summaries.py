@@ -417,6 +417,7 @@ def _resume_dispatched(run: Summary, fields: Fields) -> None:
     _count(run, "resumes")
     plan = fields["plan"] if isinstance(fields["plan"], dict) else {}
     run["futile"] += bool(plan.get("unattended"))
+    run["returned_us"] = None
     run["resume"] = {
         "adapter": clip(fields["adapter"]),
         "from_version": fields["from_version"],
@@ -432,7 +433,9 @@ def _resume_returned(run: Summary, fields: Fields) -> None:
         _count(run, "resumesWithoutProgress")
     result = fields["result"] if isinstance(fields["result"], dict) else {}
     run["returned_us"] = fields["time_us"]
-    if not result.get("left_running"):
+    if result.get("left_running"):
+        run["owner"] = run["worker"] or run["owner"]
+    else:
         _end_attempt(run, "interrupted", None, fields["time_us"])
     if run["resume"] is not None:
         run["resume"]["returned_us"] = fields["time_us"]

@@ -7,8 +7,8 @@ that moment. So it may name a run too early, and never too late.
 from __future__ import annotations
 
 from tachograph.domain import attention, outcome
-from tachograph.domain.liveness import GONE
 from tachograph.domain.recovery import Recovery
+from tachograph.domain.recovery_state import GONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _later(time_us: int, seconds: float) -> int:
 def _next_try_us(run: Summary, declared: Recovery) -> int:
     if not run["futile"]:
         return 0  # at once: no clock that was set back delays it
-    last_us = max(run["returned_us"] or 0, run["resume"]["time_us"])
+    last_us = run["returned_us"] or run["resume"]["time_us"]
     return _later(last_us, declared.pause_us(run["futile"]) / 1_000_000)
 
 

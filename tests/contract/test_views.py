@@ -411,3 +411,244 @@ def test_rows_that_msgpack_refuses_are_packed_all_the_same(views: ViewStore, odd
     with views.read() as reader:
         assert (reader.summary("a") or {})["title"] == odd
         assert reader.summary("b") == a_summary("b", 2)
+
+
+# The watch list.
+
+OWNER = {"kind": "process", "host": "ada", "boot_id": "b", "pid": 17, "started": 99}
+
+
+def at_work(run_id: str, created: int, **more: Any) -> dict[str, Any]:
+    """Make the summary of a run whose attempt is open."""
+    named = {"attempt_open": True, "epoch": 1, "owner": OWNER, **more}
+    return a_summary(run_id, created, **named)
+
+
+def watched(views: ViewStore) -> list[list[int]]:
+    """Return the runs that count on each process."""
+    with views.read() as reader:
+        processes = list(reader.watched_processes())
+        found = [list(reader.watched_by(process)) for process, _ in processes]
+        assert [one for _, one in processes] == [runs[0] for runs in found]
+        assert reader.watched_count() == sum(map(len, found))
+        return sorted(found)
+
+
+def due(views: ViewStore, now_us: int) -> list[int]:
+    with views.read() as reader:
+        return list(reader.due(now_us))
+
+
+def needing(views: ViewStore) -> list[int]:
+    with views.read() as reader:
+        return list(reader.needing())
+
+
+def watch_rows(views: ViewStore) -> list[tuple[str, bytes, bytes]]:
+    with views.read() as reader:
+        return [row for row in reader.rows() if row[0] in ("due", "processes", "needing")]
+
+
+def test_nobody_is_watched_at_first(views: ViewStore) -> None:
+    assert (watched(views), due(views, 2**62), needing(views)) == ([], [], [])
+
+
+def test_runs_are_found_by_the_process_they_count_on(views: ViewStore) -> None:
+    put(
+        views,
+        at_work("a", 1),
+        at_work("b", 2, owner={**OWNER, "pid": 18}),
+        at_work("c", 3),
+        at_work("d", 4, worker={**OWNER, "pid": 18}),
+        a_summary("e", 5),
+    )
+
+    assert watched(views) == [[1, 3], [2, 4]]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"kind": "unowned"},
+        {"host": "bob"},
+        {"boot_id": "c"},
+        {"pid": 18},
+        {"started": 100},
+        {"pid_namespace": "ns"},
+    ],
+)
+def test_two_processes_are_never_taken_for_one(views: ViewStore, other: dict[str, Any]) -> None:
+    put(views, at_work("a", 1), at_work("b", 2, owner={**OWNER, **other}))
+
+    assert watched(views) == [[1], [2]]
+
+
+def test_many_processes_are_found_one_by_one(views: ViewStore) -> None:
+    put(views, *(at_work(f"j{n}", n, owner={**OWNER, "pid": n % 50}) for n in range(1, 201)))
+
+    assert sorted(map(len, watched(views))) == [4] * 50
+    assert sorted(run for runs in watched(views) for run in runs) == list(range(1, 201))
+
+
+def test_a_process_is_found_whatever_bytes_stand_for_it(
+    views: ViewStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tachograph.infra import view_rows
+
+    monkeypatch.setattr(view_rows, "_process_key", lambda process: bytes(process["key"]))
+    keys = [bytes(16), b"\xfe" * 16, b"\xff" * 15 + b"\xfe", b"\xff" * 16]
+    put(views, *(at_work(f"j{n}", n, owner={"key": list(key)}) for n, key in enumerate(keys, 1)))
+
+    assert watched(views) == [[1], [2], [3], [4]]
+
+
+def declares(**named: Any) -> dict[str, Any]:
+    return {"recovery": {"auto_resume": True, **named}}
+
+
+def test_runs_are_due_in_the_order_of_their_times(views: ViewStore) -> None:
+    put(
+        views,
+        at_work("a", 1, worked_us=5, **declares(stale_after_seconds=3)),
+        at_work("b", 2, worked_us=5, **declares(stale_after_seconds=1)),
+        at_work("c", 3, worked_us=5, **declares(stale_after_seconds=2)),
+        at_work("d", 4, **declares()),
+        a_summary("e", 5, epoch=1, **declares()),
+    )
+
+    assert due(views, 0) == [5]
+    assert due(views, 1_000_004) == [5]
+    assert due(views, 1_000_005) == [5, 2]
+    assert due(views, 9_000_000) == [5, 2, 3, 1]
+
+
+def test_time_before_1970_is_the_beginning(views: ViewStore) -> None:
+    put(views, at_work("a", 1, worked_us=-(10**12), **declares(stale_after_seconds=1)))
+
+    assert due(views, -5) == [1]
+
+
+@pytest.mark.parametrize("seconds", [1e300, 10**20])
+def test_a_run_that_may_be_silent_for_ever_stops_no_view(views: ViewStore, seconds: float) -> None:
+    put(views, at_work("a", 1, worked_us=5, **declares(stale_after_seconds=seconds)))
+
+    assert due(views, 2**62) == [1]
+    assert due(views, 10**17) == []
+
+
+def test_who_needs_a_person_is_listed_earliest_created_first(views: ViewStore) -> None:
+    put(
+        views,
+        a_summary("c", 300, attention={"no_adapter": None}),
+        a_summary("a", 2, attention={"card_edited": "goal"}),
+        a_summary("b", 3),
+    )
+
+    assert needing(views) == [2, 300]
+
+
+def test_the_watch_list_follows_every_change_and_forgets_who_ended(views: ViewStore) -> None:
+    steps: list[tuple[dict[str, Any], list[list[int]], list[int], list[int]]] = [
+        ({"epoch": 0, "depends_on": ["x"]}, [], [1], []),
+        ({"attempt_open": True, "owner": OWNER}, [[1]], [], []),
+        ({"worker": {**OWNER, "pid": 18}}, [[1]], [], []),
+        ({"noted": "gone"}, [], [1], []),
+        ({"attention": {"no_adapter": None}}, [], [], [1]),
+        ({"attention": {}}, [], [1], []),
+        ({"noted": None, "epoch": 2, "worker": None}, [[1]], [], []),
+        ({"attention": {"card_edited": None}}, [[1]], [], [1]),
+        ({"attempt_open": False, "outcome": "failed"}, [], [1], [1]),
+        ({"outcome": "success", "attention": {}}, [], [], []),
+    ]
+    summary = a_summary("a", 1, epoch=1, **declares())
+    for changes, processes, at_once, persons in steps:
+        summary.update(changes, updated_position=summary["updated_position"] + 1)
+        put(views, summary)
+
+        assert (watched(views), due(views, 0), needing(views)) == (processes, at_once, persons)
+
+    assert watch_rows(views) == []
+
+
+def test_several_changes_in_one_portion_leave_what_the_last_one_says(views: ViewStore) -> None:
+    first = at_work("a", 1, worked_us=5, attention={"x": None}, **declares(stale_after_seconds=1))
+
+    def work(writer: ViewWriter) -> None:
+        writer.put_summary(first)
+        writer.put_summary({**first, "worked_us": 9, "owner": {**OWNER, "pid": 18}})
+        writer.put_summary({**first, "worked_us": 10, "attention": {}})
+
+    views.update(work)
+
+    assert [table for table, _, _ in watch_rows(views)] == ["due", "processes"]
+    assert due(views, 1_000_009) == []
+    assert due(views, 1_000_010) == [1]
+
+
+def test_events_bring_the_watch_list_where_a_rebuild_brings_it(views: ViewStore) -> None:
+    """G8: whatever became of the runs, and however often one stopped to look."""
+    from viewed import Viewed
+
+    from tachograph import projecting
+
+    bench = Viewed(views)
+    for step in watched_life(bench):
+        step()
+        bench.catch_up()
+        before = bench.content()
+        views.discard()
+        bench.catch_up()
+
+        assert bench.content() == before
+    assert projecting.check(bench.log, bench.codec, views) == []
+    assert {table for table, _, _ in watch_rows(views)} == {"due", "processes", "needing"}
+    for run_id in ("job-one", "job-two", "job-three"):
+        run = bench.repository.get(run_id)
+        assert run is not None
+        if not run.finished:
+            run.cancel(bench.actor.cause(), "enough")
+            bench.repository.save(run)
+    bench.catch_up()
+
+    assert watch_rows(views) == []
+
+
+def watched_life(bench: Any) -> Iterator[Any]:
+    """Yield what happens to three runs: a resume, a call for a person, and an end."""
+    from tachograph.domain.recovery import Recovery
+
+    auto = Recovery(adapter="a", auto_resume=True, stale_after_seconds=60)
+    sessions: dict[str, Any] = {}
+
+    def begin(run_id: str, **more: Any) -> None:
+        sessions[run_id] = bench.start("parse", {"n": run_id}, run_id=run_id, **more)
+
+    def execute(run_id: str, command: Any) -> Any:
+        return lambda: sessions[run_id].execute(command)
+
+    def watch(run_id: str, command: Any) -> Any:
+        def work() -> None:
+            run = bench.repository.get(run_id)
+            command(run, bench.actor.cause())
+            bench.repository.save(run)
+
+        return work
+
+    yield lambda: begin("job-one", recovery=auto)
+    yield lambda: begin("job-two", recovery=auto)
+    yield lambda: begin("job-three")
+    yield execute("job-one", lambda run, why: run.save_checkpoint(why, state=1))
+    yield watch("job-one", lambda run, why: run.detect_stall(why, "gone", {}))
+    yield lambda: begin("job-one")
+    yield execute("job-one", lambda run, why: run.dispatch_resume(why, "a", {"unattended": True}))
+    yield execute("job-one", lambda run, why: run.start_worker(why, {**OWNER, "pid": 5}))
+    yield execute("job-one", lambda run, why: run.return_resume(why, {}))
+    yield watch("job-two", lambda run, why: run.detect_stall(why, "silent", {}))
+    yield watch("job-two", lambda run, why: run.raise_attention(why, "no_adapter"))
+    yield execute("job-two", lambda run, why: run.complete_step(why, "load", 1))
+    yield watch("job-two", lambda run, why: run.raise_attention(why, "card_edited"))
+    yield execute("job-two", lambda run, why: run.finish(why, "failed"))
+    yield execute(
+        "job-three",
+        lambda run, why: run.request_approval(why, "deploy", subject=1, subject_digest="d"),
+    )

@@ -17,6 +17,7 @@ from tachograph.domain import events, outcome
 from tachograph.domain.errors import RefusalError
 from tachograph.domain.event import Cause
 from tachograph.domain.gate import Facts
+from tachograph.domain.recovery import Recovery
 from tachograph.domain.run import Run
 from tachograph.infra.codec import Codec
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tachograph.domain.event import Event
+
+    Changes = dict[str, str | None]
 
 P = ParamSpec("P")
 
@@ -38,16 +41,18 @@ values = st.recursive(
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=2), inner),
     max_leaves=4,
 )
+reasons = st.sampled_from(
+    ["max_retries_reached", "effects_in_doubt", "approval_rejected", "adapter_asks", "own"]
+)
+digests = st.sampled_from(["d1", "d2"])
+cards = st.dictionaries(st.sampled_from(["goal", "notes"]), st.none() | st.text(max_size=2))
 FACTS_WITHOUT_A_COMMAND = st.sampled_from(
     [
-        fact(events.ApprovalRequested, approval="deploy", subject="v1", subject_digest="d"),
         fact(events.StallDetected, evidence={"minutes": 30}),
         fact(events.ResumeDispatched, adapter="m:f", from_version=1),
         fact(events.ResumeReturned, progressed=True),
-        fact(events.AttentionRaised, reason="stalled"),
-        fact(events.AttentionCleared, reason="stalled"),
+        fact(events.AttentionCleared, reason="never raised"),
         fact(events.VerdictRevised, outcome="partial", rule="r", reason_code="c", reason="so"),
-        fact(events.RunArchived, location="old.tar", sha256="ab"),
     ]
 )
 
@@ -178,6 +183,67 @@ class RunMachine(RuleBasedStateMachine):
     def end_or_block(self, how: Callable[[Run, Cause, str], None], reason: str) -> None:
         self.ask(how, 0, reason)
 
+    @rule(
+        retries=st.integers(-1, 3),
+        in_doubt=st.sampled_from(["ask", "retry", "skip", "odd"]),
+        reason=st.none() | texts,
+        epoch=st.integers(0, 2),
+    )
+    def declare_recovery(self, retries: int, in_doubt: str, reason: str | None, epoch: int) -> None:
+        recovery = Recovery(adapter="m:f", max_retries=retries, in_doubt=in_doubt)
+        self.ask(Run.declare_recovery, epoch, recovery, reason=reason)
+
+    @rule(pid=st.integers(17, 19))
+    def start_worker(self, pid: int) -> None:
+        self.ask(Run.start_worker, self.run.epoch, {**OWNER, "pid": pid})
+
+    @rule(runs=st.lists(st.sampled_from(["job-a", "job-b", ""]), max_size=3))
+    def depend_on(self, runs: list[str]) -> None:
+        self.ask(Run.depend_on, 0, runs)
+
+    @rule(changes=cards, entries=st.lists(cards, max_size=2), epoch=st.integers(0, 2))
+    def change_card(self, changes: Changes, entries: list[Changes], epoch: int) -> None:
+        self.ask(Run.change_card, epoch, changes, entries)
+
+    @rule(name=keys, subject=values, digest=digests)
+    def request_approval(self, name: str, subject: object, digest: str) -> None:
+        self.ask(Run.request_approval, self.run.epoch, name, subject=subject, subject_digest=digest)
+
+    @rule(
+        how=st.sampled_from([Run.approve, Run.reject]),
+        name=keys,
+        reason=texts,
+        digest=st.none() | digests,
+    )
+    def decide(self, how: Callable[..., None], name: str, reason: str, digest: str | None) -> None:
+        command: Any = how
+        self.ask(command, 0, name, reason, subject_digest=digest)
+
+    @rule(kind=st.sampled_from(["gone", "silent"]), epoch=st.integers(0, 2))
+    def detect_stall(self, kind: str, epoch: int) -> None:
+        self.ask(Run.detect_stall, epoch, kind, {"reason": "so"})
+
+    @rule(adapter=st.sampled_from(["m:f", ""]), unattended=st.booleans())
+    def dispatch_resume(self, adapter: str, unattended: bool) -> None:
+        plan = {"unattended": unattended, "execute": {"kind": "command"}}
+        self.ask(Run.dispatch_resume, self.run.epoch, adapter, plan)
+
+    @rule(error=st.none() | texts, left=st.booleans(), epoch=st.integers(0, 2))
+    def return_resume(self, error: str | None, left: bool, epoch: int) -> None:
+        self.ask(Run.return_resume, epoch, {"error": error, "left_running": [18] * left})
+
+    @rule(reason=reasons, detail=st.none() | texts, epoch=st.integers(0, 2))
+    def raise_attention(self, reason: str, detail: str | None, epoch: int) -> None:
+        self.ask(Run.raise_attention, epoch, reason, detail)
+
+    @rule(reason=reasons, epoch=st.integers(0, 2))
+    def clear_attention(self, reason: str, epoch: int) -> None:
+        self.ask(Run.clear_attention, epoch, reason)
+
+    @rule(location=st.sampled_from(["old.tar", ""]))
+    def archive(self, location: str) -> None:
+        self.ask(Run.archive, 0, location, "ab")
+
     @rule(happened=FACTS_WITHOUT_A_COMMAND)
     def happen(self, happened: Fact) -> None:
         event = happened.at(self.run.version + 1, self.now(0))
@@ -194,6 +260,16 @@ class RunMachine(RuleBasedStateMachine):
         """G8: state is derived; the log is the truth."""
         if self.events:
             assert replayed(self.events).to_snapshot() == self.run.to_snapshot()
+
+    @invariant()
+    def a_finished_run_needs_nobody(self) -> None:
+        assert not (self.run.finished and self.run.attention)
+
+    @invariant()
+    def every_approval_that_waits_calls_a_person(self) -> None:
+        if not self.run.finished:
+            for name in self.run.approvals_pending:
+                assert f"approval:{name}" in self.run.attention
 
     @invariant()
     def versions_rise_without_gaps(self) -> None:

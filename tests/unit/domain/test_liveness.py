@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tachograph.domain.liveness import UNSEEN, Lease, Liveness, Observer, judge
+from tachograph.domain.liveness import (
+    UNSEEN,
+    Lease,
+    Liveness,
+    Observer,
+    judge,
+    judge_attempt,
+)
 from tachograph.domain.owner import Owner
 
 SECOND = 1_000_000
@@ -162,3 +169,74 @@ def test_a_suspended_laptop_wakes_up_with_its_owner_alive() -> None:
 def test_since_is_the_wall_time_of_the_last_heartbeat() -> None:
     assert verdict(UNOWNED, lease=lease(0)).since_us == 5_000
     assert verdict(OWNER, processes=RUNNING).since_us is None
+
+
+# An attempt whose work is done by another process.
+
+WORKER = Owner("ada", "boot-1", 18, 5000, "ns-1")
+WORKER_ELSEWHERE = Owner("c0ffee", "boot-1", 18, 5000, "ns-2")
+
+
+def attempt_verdict(
+    owner: Owner,
+    worker: Owner | None,
+    *processes: tuple[int, int],
+    lease: Lease | None = None,
+    epoch: int | None = 1,
+) -> Liveness:
+    return judge_attempt(
+        owner,
+        worker,
+        here=HERE,
+        process_start=starts(*processes),
+        lease=lease,
+        boottime_us=NOW,
+        epoch=epoch,
+    )
+
+
+@pytest.mark.parametrize(
+    ("owner", "worker", "processes", "beat", "state", "reason"),
+    [
+        # While the worker lives, the attempt does.
+        (OWNER, WORKER, [(18, 5000)], None, "alive", "process 18 is running"),
+        (UNOWNED, WORKER, [(18, 5000)], lease(9999), "alive", "process 18 is running"),
+        # When it has ended, the owner may be about to record the end.
+        (OWNER, WORKER, [(17, 4711)], None, "alive", "process 17 is running"),
+        (OWNER, WORKER, [], lease(0), "gone", "process 17 has ended"),
+        (OWNER, WORKER, [(18, 9999)], None, "gone", "process 17 has ended"),
+        (IN_CONTAINER, WORKER, [], lease(0), "alive", "in another container"),
+        # Nobody in particular records nothing: the worker's end is the attempt's.
+        (UNOWNED, WORKER, [], lease(0), "gone", "process 18 has ended"),
+        (UNOWNED, WORKER, [(18, 9999)], lease(0), "gone", "a later process"),
+        # A worker that cannot be judged leaves it to the owner; its own lease is none.
+        (UNOWNED, WORKER_ELSEWHERE, [], lease(0), "alive", "no process owns the run"),
+        (UNOWNED, WORKER_ELSEWHERE, [], lease(31), "gone", "no process owns the run"),
+        (OWNER, WORKER_ELSEWHERE, [(17, 4711)], None, "alive", "process 17 is running"),
+        # Without a worker it is judged by its owner.
+        (OWNER, None, [(17, 4711)], None, "alive", "process 17 is running"),
+        (UNOWNED, None, [], lease(31), "gone", "last heartbeat 31s ago"),
+    ],
+)
+def test_an_attempt_is_judged_by_its_worker_then_its_owner(
+    owner: Owner,
+    worker: Owner | None,
+    processes: list[tuple[int, int]],
+    beat: Lease | None,
+    state: str,
+    reason: str,
+) -> None:
+    judged = attempt_verdict(owner, worker, *processes, lease=beat)
+
+    assert judged.state == state
+    assert reason in judged.reason
+
+
+@pytest.mark.parametrize(
+    ("beat", "epoch", "since_us"),
+    [(lease(0), 1, 5_000), (lease(0, epoch=2), 1, None), (None, 1, None)],
+)
+def test_an_attempt_with_a_worker_was_heard_of_by_its_own_lease(
+    beat: Lease | None, epoch: int, since_us: int | None
+) -> None:
+    assert attempt_verdict(OWNER, WORKER, (18, 5000), lease=beat, epoch=epoch).since_us == since_us

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 import pytest
 from given_when_then import (
@@ -21,6 +22,7 @@ from given_when_then import (
 from run_commands import ANYBODY, BOOKKEEPING, EVERY_COMMAND, HISTORY, OWNED, REMARKS
 
 from tachograph.domain import errors
+from tachograph.domain.event import Cause
 from tachograph.domain.events import AttemptStarted, NoteAdded, RunCreated
 from tachograph.domain.run import Run
 
@@ -207,6 +209,33 @@ class TestFencing:
 
         assert case.run.version > before
 
+    @pytest.mark.parametrize(
+        ("history", "cause", "refusal"),
+        [
+            ((CREATED, started(1), started(2)), attempt(1), errors.FencedError),
+            ((CREATED, started(1)), PERSON, errors.NoAttemptError),
+            (
+                (CREATED, started(1), do(Run.finish, attempt(1), "failed")),
+                attempt(1),
+                errors.AttemptEndedError,
+            ),
+            (
+                (CREATED, started(1), do(Run.finish, attempt(1), "success")),
+                attempt(1),
+                errors.RunFinishedError,
+            ),
+        ],
+        ids=["superseded", "person", "ended", "finished"],
+    )
+    def test_who_may_not_write_is_told_so_before_anything_is_prepared(
+        self, history: Any, cause: Cause, refusal: type[errors.RefusalError]
+    ) -> None:
+        """G5."""
+        given(*history).when(Run.check_attempt, cause).then(refusal)
+
+    def test_the_current_attempt_may_prepare_its_work(self) -> None:
+        running().when(Run.check_attempt, attempt(1)).then()
+
     def test_a_fenced_error_is_caught_by_one_class(self) -> None:
         assert issubclass(errors.NoAttemptError, errors.FencedError)
         assert issubclass(errors.AttemptEndedError, errors.FencedError)
@@ -218,6 +247,7 @@ def test_the_table_of_commands_is_complete() -> None:
         name
         for name, method in inspect.getmembers(Run)
         if name[0] != "_"
+        and name != "check_attempt"  # it records nothing
         and inspect.isfunction(method)
         and "cause" in inspect.signature(method).parameters
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from given_when_then import CREATED, NOW_US, OWNER, PERSON, attempt, do, fact, given, started
 from run_commands import EVERY_COMMAND, HISTORY
@@ -9,17 +11,35 @@ from viewed import summary_of
 
 from tachograph.domain import events
 from tachograph.domain.errors import UnknownEventTypeError
+from tachograph.domain.event import Cause
 from tachograph.domain.events import EVENT_TYPES
 from tachograph.domain.gate import Facts
+from tachograph.domain.recovery import Recovery
 from tachograph.domain.run import Run
+from tachograph.infra.codec import Codec
+from tachograph.infra.memory_views import MemoryViews
 from tachograph.projections import run_summaries
 from tachograph.projections.folding import ERASED
 from tachograph.projections.run_summaries import (
     MOST_ARTIFACTS,
     MOST_ATTEMPTS,
+    MOST_OPEN,
     MOST_PHASES,
     progress,
 )
+
+SHARED = (
+    "owner",
+    "worker",
+    "recovery",
+    "depends_on",
+    "attention",
+    "worked_us",
+    "returned_us",
+    "futile",
+    "noted",
+)
+"""What a summary and the aggregate know by the same name."""
 
 ONE = attempt(1)
 TWO = attempt(2)
@@ -382,6 +402,8 @@ def test_the_summary_agrees_with_the_aggregate_after_every_command(name: str) ->
         "ended": run["ended"],
         "blocked": run["blocked"],
         "effects": list(run["effects"]),
+        "approvals": list(run["approvals"]),
+        **{name: run[name] for name in SHARED},
         "retries": run["counters"].get("retries", 0),
         "fallbacks": run["counters"].get("fallbacks", 0),
         "phases": [(name, p["status"], p["batches"]) for name, p in run["phases"].items()],
@@ -395,7 +417,233 @@ def test_the_summary_agrees_with_the_aggregate_after_every_command(name: str) ->
         "ended": state.ended,
         "blocked": state.blocked,
         "effects": state.effects_in_doubt,
+        "approvals": state.approvals_pending,
+        **{name: getattr(state, name) for name in SHARED},
         "retries": state.retries,
         "fallbacks": state.fallbacks,
         "phases": [(name, p.status, len(p.done)) for name, p in state.phases.items()],
     }
+
+
+# Watching and resuming.
+
+RESUMED = do(Run.dispatch_resume, ONE, "jobs:resume", {"unattended": True})
+
+
+def later(seconds: int, epoch: int = 1) -> Cause:
+    return Cause(NOW_US + seconds * 1_000_000, "tacho", "ada", 17, epoch)
+
+
+def test_what_a_job_declares_is_kept() -> None:
+    run = folded(
+        CREATED,
+        do(Run.declare_recovery, PERSON, Recovery(adapter="a", max_retries=5)),
+        do(Run.depend_on, PERSON, ["job-a", "job-b"]),
+    )
+
+    assert run["recovery"] == {"adapter": "a", "max_retries": 5}
+    assert run["depends_on"] == ["job-a", "job-b"]
+
+
+def test_the_runs_it_waits_for_are_bounded() -> None:
+    names = [f"job-{number}" for number in range(MOST_OPEN + 1)]
+    run = folded(CREATED, do(Run.depend_on, PERSON, names))
+
+    assert run["depends_on"] == names[:-1]
+
+
+def test_a_worker_is_kept_for_its_attempt() -> None:
+    worker = {**OWNER, "pid": 18}
+    work = do(Run.start_worker, ONE, worker)
+
+    assert folded(CREATED, started(1), work)["worker"] == worker
+    assert folded(CREATED, started(1), work, started(2))["worker"] is None
+
+
+def test_fields_of_a_card_are_left_to_the_run() -> None:
+    run = folded(CREATED, do(Run.change_card, PERSON, {"goal": "x"}, [{"event": "y"}]))
+
+    assert "card" not in run
+    assert run["version"] == 2
+
+
+def test_a_stall_says_what_was_noticed() -> None:
+    noticed = do(Run.detect_stall, PERSON, "gone", {"reason": "process 17 has ended"})
+    run = folded(CREATED, started(1), noticed)
+
+    assert run["stall"] == {
+        "kind": "gone",
+        "reason": "process 17 has ended",
+        "epoch": 1,
+        "time_us": NOW_US,
+    }
+    assert (run["noted"], run["counters"]) == ("gone", {"stalls": 1})
+
+
+def test_a_stall_is_over_with_the_next_work_and_still_told() -> None:
+    noticed = do(Run.detect_stall, PERSON, "gone", {})
+    run = folded(CREATED, started(1), noticed, do(Run.report_progress, ONE, 1))
+
+    assert run["noted"] is None
+    assert run["stall"]["kind"] == "gone"  # type: ignore[index]
+
+
+def test_a_resume_is_told_from_its_plan_to_its_return() -> None:
+    failed = do(Run.return_resume, later(9), {"error": "no such file"})
+    before = folded(CREATED, started(1), RESUMED)
+    after = folded(CREATED, started(1), RESUMED, failed)
+
+    assert before["resume"] == {
+        "adapter": "jobs:resume",
+        "from_version": 0,
+        "time_us": NOW_US,
+        "returned_us": None,
+        "progressed": None,
+        "error": None,
+    }
+    assert after["resume"] == {
+        "adapter": "jobs:resume",
+        "from_version": 0,
+        "time_us": NOW_US,
+        "returned_us": later(9).time_us,
+        "progressed": False,
+        "error": "no such file",
+    }
+    assert after["counters"] == {"resumes": 1, "resumesWithoutProgress": 1}
+    assert (after["attempt_open"], after["returned_us"]) == (False, later(9).time_us)
+
+
+def test_what_an_adapter_left_running_keeps_the_attempt_open() -> None:
+    left = do(Run.return_resume, ONE, {"left_running": [18]})
+    worker = {**OWNER, "pid": 18}
+    run = folded(CREATED, started(1), RESUMED, do(Run.start_worker, ONE, worker), left)
+
+    assert (run["attempt_open"], run["owner"], run["worker"]) == (True, worker, worker)
+
+
+def test_a_run_that_ended_before_its_resume_returned_keeps_its_outcome() -> None:
+    run = folded(
+        CREATED,
+        started(1),
+        RESUMED,
+        do(Run.finish, ONE, "failed"),
+        do(Run.return_resume, ONE, {}),
+    )
+
+    assert [attempt["outcome"] for attempt in run["attempts"]] == ["failed"]  # type: ignore[attr-defined]
+
+
+SAVED = do(Run.save_checkpoint, ONE, state={"row": 1})
+LARGE = do(Run.save_checkpoint, ONE, state=["x" * 9999])
+BEGUN = (CREATED, started(1), PHASE, do(Run.intend_effect, ONE, "mail"), SAVED, RESUMED)
+
+
+@pytest.mark.parametrize(
+    ("happened", "futile"),
+    [
+        (do(Run.add_note, ONE, "all well"), 1),
+        (do(Run.report_progress, ONE, 5), 1),
+        (SAVED, 1),
+        (do(Run.end_phase, ONE, "parse", status="failed"), 1),
+        (do(Run.finish, ONE, "failed"), 1),
+        (do(Run.complete_effect, PERSON, "mail", reason="it is in the outbox"), 1),
+        (do(Run.declare_recovery, PERSON, Recovery(max_retries=5)), 1),
+        (do(Run.declare_recovery, PERSON, Recovery(max_retries=5), reason="more"), 0),
+        (do(Run.save_checkpoint, ONE, state={"row": 2}), 0),
+        (do(Run.save_checkpoint, ONE, phase="parse", state={"row": 1}), 0),
+        (LARGE, 0),
+        (do(Run.complete_batch, ONE, "parse", 0), 0),
+        (do(Run.end_phase, ONE, "parse"), 0),
+        (do(Run.complete_step, ONE, "load", 1), 0),
+        (do(Run.complete_effect, ONE, "mail"), 0),
+    ],
+)
+def test_futile_resumes_are_counted_as_the_run_counts_them(happened: object, futile: int) -> None:
+    case = given(*BEGUN, happened)  # type: ignore[arg-type]
+
+    assert (summary_of(case.events)["futile"], case.run.futile) == (futile, futile)
+
+
+def test_a_run_that_ends_well_was_resumed_to_some_end() -> None:
+    case = given(CREATED, started(1), RESUMED, do(Run.finish, ONE, "empty"))
+
+    assert (summary_of(case.events)["futile"], case.run.futile) == (0, 0)
+
+
+def test_a_large_state_is_not_compared_with_the_one_before() -> None:
+    """It may be counted as progress when it is none: a run is looked at too early, not too late."""
+    case = given(CREATED, started(1), LARGE, RESUMED, LARGE)
+
+    assert (summary_of(case.events)["futile"], case.run.futile) == (0, 1)
+    assert summary_of(case.events)["saved"] is None
+
+
+def test_only_unattended_resumes_are_futile() -> None:
+    run = folded(CREATED, started(1), do(Run.dispatch_resume, ONE, "a", {}))
+
+    assert (run["futile"], run["counters"]) == (0, {"resumes": 1})
+
+
+@pytest.mark.parametrize("odd", [None, "text"])
+def test_evidence_plans_and_results_of_another_form_are_read(odd: object) -> None:
+    """G9."""
+    run = folded(
+        CREATED,
+        started(1),
+        fact(events.StallDetected, evidence=odd),
+        fact(events.ResumeReturned, result=odd, progressed=False),
+        fact(events.ResumeDispatched, adapter="a", from_version=1, plan=odd),
+    )
+
+    assert (run["noted"], run["futile"], run["attempt_open"]) == (None, 0, False)
+
+
+def test_reasons_for_attention_are_bounded() -> None:
+    many = [do(Run.raise_attention, PERSON, f"reason {n}") for n in range(MOST_OPEN + 1)]
+    run = folded(CREATED, *many)
+
+    assert list(run["attention"]) == [f"reason {n}" for n in range(1, MOST_OPEN + 1)]  # type: ignore[call-overload]
+
+
+# Folding into a view.
+
+
+def test_runs_are_folded_one_by_one_and_written_once_each() -> None:
+    views = MemoryViews(Codec())
+    history = given(CREATED, started(1), PHASE).events
+
+    def work(writer: Any, first: int, until: int) -> None:
+        summaries = run_summaries.RunSummaries(writer)
+        for position, event in enumerate(history[first:until], first + 1):
+            for stream, place in (("job-a", 2 * position - 1), ("job-b", 2 * position)):
+                summaries.fold(event.TOPIC, dict(vars(event)), place, stream)
+        summaries.flush()
+
+    views.update(lambda writer: work(writer, 0, 2))
+    views.update(lambda writer: work(writer, 2, 3))
+    with views.read() as reader:
+        found = [reader.summary(name) for name in ("job-a", "job-b")]
+
+    assert [(run["created_position"], run["version"]) for run in found if run] == [(1, 3), (2, 3)]
+    assert [list(run["phases"]) for run in found if run] == [["parse"], ["parse"]]
+
+
+def test_the_latest_time_of_all_runs_never_falls() -> None:
+    """Whatever the clocks did: lists by time are cut by it."""
+    views = MemoryViews(Codec())
+    at = [NOW_US + 9, NOW_US + 3, NOW_US + 7]
+
+    def work(writer: Any) -> int:
+        summaries = run_summaries.RunSummaries(writer)
+        for position, time_us in enumerate(at, 1):
+            created = CREATED.at(1, Cause(time_us, "tacho", "ada", 17))
+            summaries.fold(created.TOPIC, dict(vars(created)), position, f"job-{position}")
+        summaries.flush()
+        return int(writer.latest_us())
+
+    assert views.update(work) == NOW_US + 9
+    with views.read() as reader:
+        found = [reader.summary(f"job-{number}") for number in (1, 2, 3)]
+
+    assert [run["created_latest_us"] for run in found if run] == [NOW_US + 9] * 3
+    assert [run["created_us"] for run in found if run] == at

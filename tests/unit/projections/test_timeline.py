@@ -27,6 +27,7 @@ from tachograph.domain.errors import UnknownEventTypeError
 from tachograph.domain.event import Cause
 from tachograph.domain.events import EVENT_TYPES
 from tachograph.domain.gate import Facts
+from tachograph.domain.recovery import Recovery
 from tachograph.domain.run import Run
 from tachograph.infra.codec import Codec
 from tachograph.infra.memory_views import MemoryViews
@@ -273,6 +274,93 @@ def test_stalls_resumes_attention_revisions_and_archives_are_shown() -> None:
     assert (entries[1]["progressed"], entries[1]["end_us"]) == (True, NOW_US)
     assert entries[2]["end_us"] == NOW_US
     assert (entries[3]["outcome"], entries[4]["location"]) == ("failed", "/archive")
+
+
+RESUMED = do(Run.dispatch_resume, at(1), "jobs:resume", {"unattended": True})
+
+
+def test_a_resume_is_a_span_and_ends_its_attempt() -> None:
+    entries = shown(
+        CREATED,
+        started(1),
+        PHASE,
+        RESUMED,
+        do(Run.return_resume, at(9), {"error": "no such file"}),
+    )
+    began, phase, resume = entries[1:]
+
+    assert details(resume) == {"adapter": "jobs:resume", "from_version": 0, "progressed": False}
+    assert (began["outcome"], phase["status"]) == ("interrupted", "interrupted")
+    assert [entry["end_us"] for entry in (began, phase, resume)] == [at(9).time_us] * 3
+
+
+def test_an_attempt_goes_on_in_what_its_adapter_left_running() -> None:
+    entries = shown(
+        CREATED, started(1), RESUMED, do(Run.return_resume, at(9), {"left_running": [18]})
+    )
+
+    assert [entry["end_us"] for entry in entries[1:]] == [None, at(9).time_us]
+
+
+@pytest.mark.parametrize("result", [None, "text"])
+def test_a_result_of_another_form_is_read(result: Any) -> None:
+    """G9."""
+    entries = shown(CREATED, started(1), fact(events.ResumeReturned, result=result))
+
+    assert entries[1]["outcome"] == "interrupted"
+
+
+def test_an_attempt_that_ended_before_its_resume_returned_keeps_its_outcome() -> None:
+    entries = shown(
+        CREATED,
+        started(1),
+        RESUMED,
+        do(Run.finish, at(5), "failed"),
+        do(Run.return_resume, at(9), {}),
+    )
+
+    assert (entries[1]["outcome"], entries[1]["end_us"]) == ("failed", at(5).time_us)
+
+
+def test_a_person_is_needed_from_the_call_until_it_is_settled() -> None:
+    entries = shown(
+        CREATED,
+        started(1),
+        do(Run.raise_attention, at(1, 0), "no_adapter", "nothing is named"),
+        do(Run.raise_attention, at(2, 0), "card_edited"),
+        do(Run.save_checkpoint, at(3), state=1),
+    )[2:4]
+
+    assert [details(entry) for entry in entries] == [
+        {"reason": "no_adapter", "detail": "nothing is named"},
+        {"reason": "card_edited", "detail": None},
+    ]
+    assert [entry["end_us"] for entry in entries] == [at(3).time_us, None]
+
+
+def test_a_reason_that_comes_back_is_another_span() -> None:
+    entries = shown(
+        CREATED,
+        do(Run.raise_attention, at(1, 0), "card_edited"),
+        do(Run.clear_attention, at(2, 0), "card_edited"),
+        do(Run.raise_attention, at(3, 0), "card_edited"),
+    )[1:]
+
+    assert [entry["end_us"] for entry in entries] == [at(2).time_us, None]
+
+
+def test_declarations_workers_and_cards_are_not_shown() -> None:
+    """There may be many of them, and the summary has the last one."""
+    entries = shown(
+        CREATED,
+        started(1),
+        do(Run.declare_recovery, PERSON, Recovery(adapter="a")),
+        do(Run.depend_on, PERSON, ["job-a"]),
+        do(Run.start_worker, ONE, {**OWNER, "pid": 18}),
+        do(Run.change_card, PERSON, {"goal": "x"}, [{"event": "y"}]),
+    )
+
+    assert kinds(entries) == ["created", "attempt"]
 
 
 def test_spans_that_are_open_are_bounded() -> None:

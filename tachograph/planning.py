@@ -62,8 +62,12 @@ class Planner:
         return Plan(run, self._findings(run), unattended=unattended)
 
     def is_alive(self, run: Run) -> bool:
-        """Say whether the current attempt is at work, or nobody can say that it is not."""
-        return run.attempt_open and self._liveness(run).state != GONE
+        """Say whether the current attempt is at work, or nobody can say that it is not.
+
+        While its resume has not returned, whoever waits for that counts, even when the run said
+        already how it ended.
+        """
+        return _is_somebodys(run) and self._liveness(run).state != GONE
 
     def waiting(self, run: Run) -> depending.Waiting:
         """Return the runs that a run waits for."""
@@ -77,7 +81,7 @@ class Planner:
         execute, problem = self._execute(run.id, declared)
         return Findings(
             self._now_us(),
-            liveness=self._liveness(run) if run.attempt_open else None,
+            liveness=self._liveness(run) if _is_somebodys(run) else None,
             artifacts={
                 name: self._artifact(each, declared) for name, each in run.artifacts.items()
             },
@@ -106,6 +110,10 @@ class Planner:
             if wrong is not None:
                 return f"does not pass its check: {wrong}"
         return state
+
+
+def _is_somebodys(run: Run) -> bool:
+    return run.attempt_open or run.dispatch is not None
 
 
 def file_state(path: str, size: int, sha256: str) -> str:

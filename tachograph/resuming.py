@@ -230,8 +230,7 @@ class Dispatcher:
             with self._adapters.heartbeat(session.beat):
                 end = self._adapters.run(execute, self._variables(session), outputs, started)
             result = self._result(execute, end, *outputs.read())
-            for pid in end.left_running[:1]:
-                started(pid)
+            result["left_running"] = _first_living(end.left_running, started)
         except errors.FencedError as error:
             result = {"error": str(error)}
         except OSError as error:
@@ -249,7 +248,7 @@ class Dispatcher:
         return {
             "TACHO_RUN_ID": session.run_id,
             "TACHO_EPOCH": str(session.epoch),
-            "TACHO_CHECKPOINT": json.dumps(state, default=str, ensure_ascii=False),
+            "TACHO_CHECKPOINT": json.dumps(state, default=str),  # ASCII: any text gets through
         }
 
     def _reply(self, execute: Mapping[str, Any], stdout: bytes) -> dict[str, Any]:
@@ -304,7 +303,7 @@ class Dispatcher:
 
     def _adopt(self, run: Run) -> bool:
         """Record the return of a resume whose dispatcher and adapter are both gone."""
-        if run.dispatch is None or (run.attempt_open and self._planner.is_alive(run)):
+        if run.dispatch is None or self._planner.is_alive(run):
             return False
         outputs = self._adapters.outputs(run.id, run.dispatch["epoch"])
         stdout, stderr = outputs.read()
@@ -350,6 +349,17 @@ def _despite(run: Run, obstacle: Obstacle) -> str:
         f"{obstacle.text}. To resume it all the same: "
         f"`tacho run resume {run.id} --despite {obstacle.code} --reason …`"
     )
+
+
+def _first_living(pids: Collection[int], started: Callable[[int], None]) -> list[int]:
+    """Record the first of these processes that is still there as the worker; return what is."""
+    for number, pid in enumerate(pids):
+        try:
+            started(pid)
+        except errors.ProcessNotFoundError:
+            continue  # it has ended meanwhile
+        return list(pids)[number:]
+    return []
 
 
 def _wrong(end: End, reply: Mapping[str, Any]) -> str | None:

@@ -146,7 +146,12 @@ class Session:
         output: Any = None,
     ) -> None:
         """Record a finished batch; a large output goes to the blobs first."""
-        self.execute(lambda run, _why: run.check_batch(name, index))
+
+        def check(run: Run, why: Cause) -> None:
+            run.check_attempt(why)
+            run.check_batch(name, index)
+
+        self.execute(check)
         stored = self.payloads.store(output, "output")
         self.execute(
             lambda run, why: run.complete_batch(

@@ -63,10 +63,17 @@ class Report:
         )
 
     def take(self) -> Report:
-        """Return what is here, and begin anew: resumes in the background go on telling."""
+        """Return what is here, and begin anew: resumes in the background go on telling.
+
+        The lists stay the same ones, so that nothing told at this very moment is lost.
+        """
         taken = Report(self.checked_us)
-        vars(taken).update(vars(self))
-        vars(self).update(vars(Report(self.checked_us)))
+        taken.running_count, self.running_count = self.running_count, 0
+        for name, told in vars(self).items():
+            if isinstance(told, list):
+                moved = told[:]
+                del told[: len(moved)]
+                setattr(taken, name, moved)
         return taken
 
     def to_fields(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from itertools import islice
 from tachograph import signals
 from tachograph.domain import attention, errors
 from tachograph.domain import plan as plans
-from tachograph.domain.ages import awake_age_us, was_set
+from tachograph.domain.ages import age_us, awake_age_us, was_set
 from tachograph.domain.liveness import ALIVE, GONE
 from tachograph.domain.recovery import Recovery
 
@@ -112,6 +112,7 @@ NEEDS_PERSON = (
     attention.DEPENDENCY_CYCLE,
     attention.REJECTED,
     attention.MAX_RETRIES,
+    attention.WINDOW,
 )
 """Obstacles for which a person is called; others go away by themselves or are known."""
 FOUND_HERE = frozenset(
@@ -174,7 +175,7 @@ class Watchdog:
         """
         now = self._around.now()
         seen = self._around.moments()
-        for run_id in self._candidates(now):
+        for run_id in self._candidates(_latest_us(now, seen)):
             run = self._around.load(run_id)
             if run is None or not run.attempt_open:
                 self._settle(run_id)  # its lease says no more: nobody has to look again
@@ -210,9 +211,9 @@ class Watchdog:
 
     # Whom to look at.
 
-    def _candidates(self, now: Moment) -> list[str]:
+    def _candidates(self, latest_us: int) -> list[str]:
         def question(view: View) -> list[str]:
-            found = list(view.due(now.wall_us))
+            found = list(view.due(latest_us))
             for process, one in view.watched_processes():
                 card = view.card_at(one)
                 state = self._around.process_state(card["worker"] or card["owner"] or {})
@@ -369,7 +370,9 @@ class Watchdog:
     def _tell_what_it_asks(self, look: _Look) -> None:
         """Tell what the run, its adapter or an edited card asks of a person: each once."""
         for code, detail in look.run.attention.items():
-            if code not in FOUND_HERE and self._record(look, _noting(code)):
+            if code in FOUND_HERE or _untold(look.run, code) is None:
+                continue
+            if self._record(look, _noting(code)):
                 look.report.needs_attention.append(
                     signals.needs_attention(look.run, code, detail, None)
                 )
@@ -416,11 +419,21 @@ class _Look:
         return awake_age_us(since_us, self.now, self._seen)
 
     def is_past_its_window(self) -> bool:
-        """Say whether it was left too long; never just after the clock was set."""
+        """Say whether it was left too long; never because, or just after, the clock was set."""
         window = self.declared.resume_window_seconds
         since_us = self.run.worked_us or self.run.created_us
-        past = window is not None and self.now.wall_us - since_us > window * 1_000_000
+        past = window is not None and age_us(since_us, self.now, self._seen) > window * 1_000_000
         return past and not was_set(self.now, self._seen)
+
+
+def _latest_us(now: Moment, seen: list[Moment]) -> int:
+    """Return the wall time by the clock of this boot that was the furthest ahead.
+
+    Some events may have their times from it: by a clock that was set back since, nothing that
+    happened before would be due for as long as it was set back.
+    """
+    shown = [moment.wall_us + now.boot_us - moment.boot_us for moment in seen]
+    return max([now.wall_us, *shown])
 
 
 def _reason(run: Run, obstacle: plans.Obstacle) -> tuple[str, str | None]:
@@ -437,18 +450,24 @@ def _exhausted(run: Run) -> tuple[str, str | None]:
     return attention.RESUME_FAILED, f"{detail}; the last one: {run.resume_error}"
 
 
+def _untold(run: Run, code: str) -> str | None:
+    """Return what stands for a reason for attention as it is now; None when it was told."""
+    asked = run.approvals.get(code.removeprefix(attention.APPROVAL))
+    said = asked["subject_digest"] if asked else f"{run.epoch}:{run.attention.get(code)}"
+    told = (run.card.get("watchdog") or {}).get(TOLD + code)
+    return said if code in run.attention and told != said else None
+
+
 def _noting(code: str) -> Callable[[Run, Cause], bool]:
     """Return the command that notes on a run's card that this was told; False when it was."""
 
     def note(run: Run, why: Cause) -> bool:
-        known = run.card.get("watchdog") or {}
-        asked = run.approvals.get(code.removeprefix(attention.APPROVAL))
-        said = asked["subject_digest"] if asked else f"{run.epoch}:{run.attention.get(code)}"
-        if code not in run.attention or known.get(TOLD + code) == said:
+        said = _untold(run, code)
+        if said is None:
             return False
         kept = {
             slot: value
-            for slot, value in known.items()
+            for slot, value in (run.card.get("watchdog") or {}).items()
             if not slot.startswith(TOLD) or slot.removeprefix(TOLD) in run.attention
         }
         run.change_card(why, {"watchdog": {**kept, TOLD + code: said}})

@@ -28,13 +28,17 @@ class Loopback:
 
     def __init__(self, *answers: int | Answer) -> None:
         self.requests: list[Request] = []
+        self._arrived = arrived = threading.Condition()
         left = list(answers)
         seen = self.requests
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 length = int(self.headers.get("Content-Length", "0"))
-                seen.append(Request(self.path, self.headers, self.rfile.read(length)))
+                request = Request(self.path, self.headers, self.rfile.read(length))
+                with arrived:
+                    seen.append(request)
+                    arrived.notify_all()
                 answer = left.pop(0) if left else 200
                 status, headers = answer if isinstance(answer, tuple) else (answer, {})
                 if status == DROP:
@@ -61,6 +65,11 @@ class Loopback:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+    def until(self, count: int) -> None:
+        """Wait until so many requests have arrived."""
+        with self._arrived:
+            self._arrived.wait_for(lambda: len(self.requests) >= count)
 
     def paths(self) -> list[str]:
         """Return what was asked for, in order."""

@@ -47,7 +47,7 @@ class FakeOutputs:
         self.stdout = "stdout"
         self.stderr = "stderr"
         self.checkpoint = "checkpoint"
-        self.said = b"", b""
+        self.said: tuple[bytes, bytes] = b"", b""
         self.removed = False
 
     def read(self) -> tuple[bytes, bytes]:
@@ -79,7 +79,8 @@ class FakeAdapters:
         self.calls: list[dict[str, Any]] = []
         self.variables: list[dict[str, str]] = []
         self.files: dict[tuple[str, int], FakeOutputs] = {}
-        self.says = b"{}", b""
+        self.says: tuple[bytes, bytes] = b"{}", b""
+        """What is on its stdout and stderr."""
         self.beaten = 0
 
     def outputs(self, run_id: str, epoch: int) -> FakeOutputs:

@@ -51,9 +51,7 @@ def test_it_is_installed_once_and_removed_again(
             *("watchdog", "run", "--once", "--no-wait", "--auto-resume"),
         ],
     }
-    assert (
-        f'"--store" "{store_path}" "watchdog" "run" "--once" "--no-wait"' in units[".service"]
-    )
+    assert f'"--store" "{store_path}" "watchdog" "run" "--once" "--no-wait"' in units[".service"]
     assert removed.stdout.splitlines()[0] == "systemd: removed"
     assert fake.units() == {}
 

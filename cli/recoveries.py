@@ -73,6 +73,16 @@ def declared(params: Params, before: Recovery | None = None) -> Recovery | None:
         raise UsageError(f"{error.filename} cannot be read: {error.strerror}.") from error
 
 
+def timeout_of(params: Params) -> float | None:
+    """Return the seconds of `--timeout`, None without it. Raises UsageError for 0."""
+    if params.timeout is None:
+        return None
+    seconds = _seconds(params.timeout)
+    if seconds <= 0:
+        raise UsageError("--timeout is 0: give a time above 0, or leave it out.")
+    return seconds
+
+
 def _changes(params: Params) -> dict[str, Any]:
     if params.adapter is not None and params.resume_command is not None:
         raise UsageError("--adapter and --resume-command exclude each other.")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tachograph.cli.finding import find_run
 from tachograph.cli.opening import open_store
-from tachograph.cli.options import Argument, Spec, flag
+from tachograph.cli.options import Argument, Option, Spec, flag
+from tachograph.cli.recoveries import timeout_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 SPEC = Spec(
     "See what a resume would do, without doing it.",
     Argument("run", "The run; a prefix of its id will do.", complete="run"),
+    Option("--timeout", "How long the adapter may take.", metavar="SPAN"),
     flag("--unattended", "As the watchdog would do it."),
     details="""Shows which phases and batches are reused and which are run again, which effects
 are in doubt and what is done about them, which artifacts are missing or damaged, which code and
@@ -26,7 +28,9 @@ def run(params: Params, out: Output) -> None:
     """Print the plan."""
     services = open_store(out, read_only=True)
     run_id = find_run(services, params.run, out)
-    plan = services.planner.plan(run_id, unattended=params.unattended)
+    plan = services.planner.plan(
+        run_id, unattended=params.unattended, timeout_seconds=timeout_of(params)
+    )
     digest = services.dispatcher.digest(plan)
     if out.json:
         from tachograph.shapes import plan_shape

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tachograph.cli.finding import find_run
 from tachograph.cli.opening import open_store
 from tachograph.cli.options import Argument, Option, Spec, UsageError, flag
+from tachograph.cli.recoveries import timeout_of
 from tachograph.cli.task_cards import follow
 
 TYPE_CHECKING = False
@@ -46,7 +47,7 @@ def run(params: Params, out: Output) -> int:
     done = services.dispatcher.resume(
         run_id,
         unattended=params.unattended,
-        timeout_seconds=_timeout(params),
+        timeout_seconds=timeout_of(params),
         despite=params.despite,
         takeover=params.takeover,
         reason=params.reason,
@@ -80,14 +81,3 @@ def sentence(run_id: str, done: Resumption) -> str:
     ended = "is unfinished" if done.outcome is None else f"ended as {done.outcome}"
     text = f"Attempt {done.epoch} of {run_id} {how}; the run {ended}."
     return text if done.error is None else f"{text} Its adapter: {done.error}."
-
-
-def _timeout(params: Params) -> float | None:
-    if params.timeout is None:
-        return None
-    from tachograph.infra.clock import parse_span
-
-    seconds = parse_span(params.timeout) / 1_000_000
-    if seconds <= 0:
-        raise UsageError("--timeout is 0: give a time above 0, or leave it out.")
-    return seconds

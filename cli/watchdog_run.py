@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SPEC = Spec(
     "Look after runs: notice who is gone, resume what may be resumed, call a person.",
     flag("--once", "Look once, wait for the resumes, and end."),
-    flag("--no-wait", "With --once: leave resumes to a process that tells what came of them."),
+    flag("--no-wait", "With --once: leave resumes to a process that tells on stderr of them."),
     Option("--interval", "Time between looks, until Ctrl-C.", metavar="SPAN"),
     flag("--auto-resume", "Resume the runs whose job lets it."),
     flag("--dry-run", "Say what would be done; write nothing, send nothing."),
@@ -64,13 +64,14 @@ def run(params: Params, out: Output) -> int:
 
 
 def _orders(params: Params) -> Orders:
+    from tachograph.cli.recoveries import timeout_of
     from tachograph.watching import Orders
 
     return Orders(
         auto_resume=params.auto_resume,
         record=not params.dry_run,
         command=params.command,
-        timeout_seconds=None if params.timeout is None else _seconds(params.timeout, "--timeout"),
+        timeout_seconds=timeout_of(params),
     )
 
 

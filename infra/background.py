@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 def in_background(work: Callable[[], None]) -> None:
     """Do work in a process of its own, in a session of its own; return at once.
 
-    It outlives this process, its terminal, and the timer that called it. An error of the work is
-    told on stderr. There must be no other threads. Where there is no fork the work is done here.
+    It outlives this process, its terminal, and the timer that called it. Whatever it prints goes
+    to stderr, so that nobody who reads stdout waits for it. There must be no other threads. Where
+    there is no fork the work is done here.
     """
     if not hasattr(os, "fork"):
         work()
@@ -32,6 +33,7 @@ def in_background(work: Callable[[], None]) -> None:
     code = 1
     try:
         os.setsid()
+        os.dup2(2, 1)
         work()
         sys.stdout.flush()
         code = 0

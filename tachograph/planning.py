@@ -43,12 +43,16 @@ class Planner:
         self._locate = locate
         self._check_file = check_file
 
-    def plan(self, run_id: str, *, unattended: bool = False) -> Plan:
+    def plan(
+        self, run_id: str, *, unattended: bool = False, timeout_seconds: float | None = None
+    ) -> Plan:
         """Return what a resume would do now. Raises RunNotFoundError.
 
         `unattended` is for a watchdog, for which more stands in the way than for a person.
+        `timeout_seconds` is how long the adapter may take, where not what the job declared.
         """
-        return self.plan_of(self.load(run_id), unattended=unattended)
+        run = self.load(run_id)
+        return self.plan_of(run, unattended=unattended, timeout_seconds=timeout_seconds)
 
     def load(self, run_id: str) -> Run:
         """Return a run as it is now. Raises RunNotFoundError."""
@@ -57,9 +61,11 @@ class Planner:
             raise RunNotFoundError(run_id, "")
         return run
 
-    def plan_of(self, run: Run, *, unattended: bool = False) -> Plan:
+    def plan_of(
+        self, run: Run, *, unattended: bool = False, timeout_seconds: float | None = None
+    ) -> Plan:
         """Return what a resume of a run would do, given as it is now."""
-        return Plan(run, self._findings(run), unattended=unattended)
+        return Plan(run, self._findings(run, timeout_seconds), unattended=unattended)
 
     def is_alive(self, run: Run) -> bool:
         """Say whether the current attempt is at work, or nobody can say that it is not.
@@ -73,10 +79,12 @@ class Planner:
         """Return the runs that a run waits for."""
         return depending.waiting(self._repository.get, run)
 
-    def _findings(self, run: Run) -> Findings:
+    def _findings(self, run: Run, timeout_seconds: float | None) -> Findings:
         if run.finished:
             return Findings(self._now_us())
         declared = Recovery.from_fields(run.recovery)
+        if timeout_seconds is not None:
+            declared = declared.changed(timeout_seconds=timeout_seconds)
         waiting = self.waiting(run)
         execute, problem = self._execute(run.id, declared)
         return Findings(

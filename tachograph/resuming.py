@@ -155,7 +155,9 @@ class Dispatcher:
             run = self._planner.load(run_id)
             if run.dispatch is not None and self._adopt(run):
                 continue
-            plan = self._planner.plan_of(run, unattended=unattended)
+            plan = self._planner.plan_of(
+                run, unattended=unattended, timeout_seconds=timeout_seconds
+            )
             if agreed is not None and agreed != self.digest(plan):
                 raise errors.PlanChangedError(run_id, agreed, self.digest(plan))
             self._refuse(run, plan, despite, takeover=takeover)
@@ -163,7 +165,7 @@ class Dispatcher:
                 session = self._begin(run, plan, reason)
             except errors.VersionConflictError:
                 continue  # something happened meanwhile: the plan is made anew
-            return self._dispatch(session, plan, timeout_seconds)
+            return self._dispatch(session, plan)
 
     def digest(self, plan: Plan) -> str:
         """Return what stands for a plan: any difference in what it would do changes it."""
@@ -215,11 +217,9 @@ class Dispatcher:
 
     # The adapter.
 
-    def _dispatch(self, session: Session, plan: Plan, timeout_seconds: float | None) -> Resumption:
+    def _dispatch(self, session: Session, plan: Plan) -> Resumption:
         outputs = self._adapters.outputs(session.run_id, session.epoch)
-        execute = dict(plan.execute or {})
-        if timeout_seconds is not None:
-            execute["timeout_seconds"] = timeout_seconds
+        execute = plan.execute or {}
 
         def started(pid: int) -> None:
             worker = self._adapters.owner(pid).to_fields()

@@ -176,7 +176,7 @@ with tachograph.record("report", run_id=f"job-{me}") as run:
             (["--once", "--interval", "60s"], "exclude each other"),
             (["--interval", "0s"], "--interval is 0s"),
             (["--interval", "often"], "often"),
-            (["--once", "--timeout", "0s"], "--timeout is 0s"),
+            (["--once", "--timeout", "0s"], "--timeout is 0"),
             (["--once", "--jobs", "0"], "--jobs is 0"),
             (["--once", "--jobs", "many"], "many"),
             (["--no-wait"], "--no-wait goes with --once"),

@@ -595,13 +595,22 @@ class TestWhatGoesWrong:
         assert done.fenced
         assert worked == []
 
+    def test_a_time_limit_is_part_of_the_plan(self, bench: Recovering) -> None:
+        """G11: what is shown with it is what is run with it, and the adapter is told."""
+        bench.cut_off()
+        shown = bench.planner.plan("job", timeout_seconds=7.0)
+        bench.dispatcher.resume("job", timeout_seconds=7.0, agreed=bench.dispatcher.digest(shown))
+
+        assert dispatched(bench)["plan"]["execute"]["timeout_seconds"] == 7.0
+        assert bench.adapters.calls == [shown.execute]
+
     def test_something_that_happens_meanwhile_makes_the_plan_anew(self, bench: Recovering) -> None:
         bench.cut_off()
         plan_of = bench.planner.plan_of
         versions: list[int] = []
 
-        def interrupted(run: Any, *, unattended: bool = False) -> Any:
-            plan = plan_of(run, unattended=unattended)
+        def interrupted(run: Any, **how: Any) -> Any:
+            plan = plan_of(run, **how)
             versions.append(plan.version)
             if len(versions) == 1:
                 bench.person().execute(lambda run, why: run.add_note(why, "look here"))

@@ -64,7 +64,7 @@ def test_a_dry_run_shows_the_line_and_writes_none(
 
     assert shown[0] == "cron: would be installed"
     assert shown[-1].startswith("  * * * * * PATH=")
-    assert f"--store {shlex.quote(str(store_path))} watchdog run --once # " in shown[-1]
+    assert f"--store {shlex.quote(str(store_path))} watchdog run --once --no-wait # " in shown[-1]
     assert fake.tab is None
 
 

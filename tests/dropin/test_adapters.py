@@ -122,7 +122,7 @@ def test_the_adapter_of_a_further_execution_finds_its_card(bench: Bench, adapter
     bench.create("job", *options)
     code, answer = bench.resume()
 
-    assert (code, answer["command"][-1]) == (0, "job~2")
+    assert (code, answer["command"][-3:]) == (0, ["job~2", "--timeout-seconds", "180"])
     assert bench.card()["ledger"]["run_id"] == "job~2"
     assert bench.card()["status"] == "done"
 

@@ -177,6 +177,7 @@ class Resume(Shape):
     adapter: str
     from_version: int
     at: Moment
+    timeout_seconds: float | None
     returned_at: Moment | None
     progressed: bool | None = Field(description="Whether the run got further by it.")
     error: str | None

@@ -129,9 +129,10 @@ class _Crew:
         self._size = size
         self._waiting: list[tuple[str, Callable[[], None]]] = []
 
-    def spawn(self, run_id: str, work: Callable[[], None]) -> None:
-        """Take a resume on."""
+    def spawn(self, run_id: str, work: Callable[[], None]) -> bool:
+        """Take a resume on; there is always room."""
         self._waiting.append((run_id, work))
+        return True
 
     @property
     def has_work(self) -> bool:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from tachograph.cli.opening import open_store
 from tachograph.cli.watch_lines import Messenger
-from tachograph.domain.errors import StoreError
 from tachograph.lookout import Lookout
 from tachograph.signals import Report
 from tachograph.watching import Watchdog
@@ -43,7 +42,7 @@ def forever(params: Params, orders: Orders, seconds: float, out: Output) -> int:
             try:
                 watchdog.tick(report)
                 messenger.tell(watchdog.count(report).take(), whole=False)
-            except StoreError as error:
+            except Exception as error:  # noqa: BLE001  # the next look may go better
                 messenger.failed(error)
                 out.warn(f"{type(error).__name__}: {error}")
             out.flush()
@@ -59,21 +58,24 @@ class Background:
         self._room = threading.Semaphore(size)
         self._busy: set[str] = set()
 
-    def spawn(self, run_id: str, work: Callable[[], None]) -> None:
-        """Begin a resume, unless this process is at it already."""
+    def spawn(self, run_id: str, work: Callable[[], None]) -> bool:
+        """Begin a resume, unless this process is at it already; False when there is no room."""
         if run_id in self._busy:
-            return
+            return True
+        if not self._room.acquire(blocking=False):
+            return False
         self._busy.add(run_id)
         thread = threading.Thread(
             target=self._work, args=(run_id, work), name=f"resume {run_id}", daemon=True
         )
         thread.start()
+        return True
 
     def _work(self, run_id: str, work: Callable[[], None]) -> None:
         try:
-            with self._room:
-                work()
+            work()
         finally:
+            self._room.release()
             self._busy.discard(run_id)
 
 

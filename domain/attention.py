@@ -20,6 +20,7 @@ WINDOW = "resume_window_passed"
 NOT_JUDGED = "owner_not_judged"
 ADAPTER_ASKS = "adapter_asks"
 NOT_STOPPED = "not_stopped"
+NOT_LOOKED_AT = "not_looked_at"
 CARD_EDITED = "card_edited"
 STATUS_UNKNOWN = "status_unknown"
 
@@ -36,6 +37,7 @@ TEXTS = {
     WINDOW: "left longer than its resume window",
     NOT_JUDGED: "whether its owner lives cannot be seen from here",
     ADAPTER_ASKS: "its adapter asks for a person",
+    NOT_LOOKED_AT: "the watchdog cannot look at it",
     NOT_STOPPED: "its silent owner could not be stopped",
     CARD_EDITED: "its card was edited by hand",
     STATUS_UNKNOWN: "its card has a status that nobody knows",
@@ -61,7 +63,7 @@ OF_ATTEMPT = frozenset({NOT_JUDGED, NOT_STOPPED, ADAPTER_ASKS})
 """Reasons that concern one attempt: void when another one starts."""
 OF_DEPENDENCIES = frozenset({DEPENDENCY, DEPENDENCY_CYCLE})
 """Reasons that are void when the run is made to wait for other runs."""
-_TOLD = frozenset({NOT_JUDGED, NOT_STOPPED, CARD_EDITED, STATUS_UNKNOWN})
+_TOLD = frozenset({NOT_JUDGED, NOT_STOPPED, NOT_LOOKED_AT, CARD_EDITED, STATUS_UNKNOWN})
 _PLANNED = RETRIED | OF_DEPENDENCIES | {EFFECTS_IN_DOUBT, REJECTED, WINDOW}
 
 

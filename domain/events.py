@@ -64,6 +64,8 @@ class WorkerStarted(Event):
     TOPIC: ClassVar[str] = "run.worker-started"
     worker: Any
     """Fields of `domain.owner.Owner`."""
+    joined: bool
+    """Whether it was started by the process that was sent to do the work, and took that over."""
 
 
 class RecoveryDeclared(Event):

@@ -117,18 +117,22 @@ def judge_attempt(
     boottime_us: int,
     epoch: int | None = None,
     shared: bool = False,
+    worker_start: Callable[[Owner], int | None] | None = None,
 ) -> Liveness:
     """Say whether an attempt is alive, whose work may be done by a process other than its owner.
 
     While the worker lives, the attempt does. When it has ended, the owner counts, which may be
-    about to record the end; an owner that is nobody in particular cannot do so.
+    about to record the end; an owner that is nobody in particular cannot do so. `worker_start`
+    returns the start time of a worker as long as anything lives that it has started in its own
+    session or group; without it only the worker itself counts.
     """
     verdict: Liveness | None = None
     if worker is not None:
+        start_of = worker_start
         verdict = judge(
             worker,
             here=here,
-            process_start=process_start,
+            process_start=process_start if start_of is None else lambda _pid: start_of(worker),
             lease=None,
             boottime_us=boottime_us,
             shared=shared,

@@ -37,6 +37,17 @@ WORK = frozenset(
 """What shows that an attempt is at work. Retries do not: a job may retry for ever."""
 
 
+def ending_key(epoch: int) -> str:
+    """Return the key of the step that says how an attempt's wrapped command ended.
+
+    It brings nobody further: a command that fails would else be resumed for ever.
+
+    >>> ending_key(2)
+    'exec:2'
+    """
+    return f"exec:{epoch}"
+
+
 class RecoveryState:
     """What recovery knows of a run."""
 
@@ -46,6 +57,8 @@ class RecoveryState:
         self.owner: Any = None
         self.worker: Any = None
         """Fields of the process that does the work for the owner, when it is another one."""
+        self.joiner: Any = None
+        """Fields of the process that the worker has started, and that records for it."""
         self.processes: list[list[Any]] = []
         """[epoch, boot id, pid, start time] of the newest owners and workers."""
         self.recovery: Any = None
@@ -57,7 +70,8 @@ class RecoveryState:
         self.progress_version = 0
         """Version of the last event that brought the run further: a resume goes on from there."""
         self.dispatch: Fields | None = None
-        """The resume under way: version, epoch, adapter, kind, progress_version, unattended."""
+        """The resume under way: version, epoch, adapter, kind, progress_version, unattended, and
+        timeout_seconds."""
         self.resumes = 0
         self.futile = 0
         """Unattended resumes in a row since the run got further the last time."""
@@ -78,6 +92,15 @@ class RecoveryState:
         """Detail of each reason for which a person is needed."""
         self.card: Fields = {}
         self.history: list[Any] = []
+
+    @property
+    def own_processes(self) -> list[Fields]:
+        """Fields of the processes that work for this run alone, the worker first.
+
+        A dispatcher is none of them: it may be a watchdog that serves other runs too.
+        """
+        found = [self.worker] if self.dispatch is not None else [self.worker, self.owner]
+        return [process for process in found if process is not None]
 
     @property
     def approvals_pending(self) -> list[str]:
@@ -104,15 +127,18 @@ class RecoveryState:
 
 def attempt_started(run: RecoveryState, fields: Fields) -> None:
     """Forget what belonged to the attempt before."""
-    run.worker = None
+    run.worker = run.joiner = None
     run.blocked = None
     run.dispatch = None
     run.knows_process(fields["owner"] or {})
 
 
 def _worker_started(run: RecoveryState, fields: Fields) -> None:
-    run.worker = fields["worker"]
     run.knows_process(fields["worker"] or {})
+    if fields["joined"]:
+        run.joiner = fields["worker"]
+    else:
+        run.worker = fields["worker"]
 
 
 def _recovery_declared(run: RecoveryState, fields: Fields) -> None:
@@ -130,10 +156,12 @@ def _approval_requested(run: RecoveryState, fields: Fields) -> None:
         "status": "requested",
         "subject_digest": fields["subject_digest"],
     }
+    run.got_further(fields)
 
 
 def _approval_granted(run: RecoveryState, fields: Fields) -> None:
     run.approvals[fields["approval"]]["status"] = "granted"
+    run.got_further(fields)
 
 
 def _approval_rejected(run: RecoveryState, fields: Fields) -> None:
@@ -162,6 +190,7 @@ def _resume_dispatched(run: RecoveryState, fields: Fields) -> None:
         "progress_version": run.progress_version,
         "unattended": unattended,
         "kind": execute.get("kind") if isinstance(execute, dict) else None,
+        "timeout_seconds": execute.get("timeout_seconds") if isinstance(execute, dict) else None,
     }
     run.resumes += 1
     run.futile += unattended

@@ -38,11 +38,16 @@ class RecoveryCommands(RunRules):
             self._clear(cause, attention.RETRIED | {attention.WINDOW})
             self._clear_doubt(cause)
 
-    def start_worker(self, cause: Cause, worker: Mapping[str, Any]) -> None:
-        """Record the process that does the work for this attempt's owner."""
+    def start_worker(
+        self, cause: Cause, worker: Mapping[str, Any], *, joined: bool = False
+    ) -> None:
+        """Record the process that does the work for this attempt's owner.
+
+        `joined` says that the worker has started it: it records for the worker from now on.
+        """
         self._owned(cause)
-        if self.worker != dict(worker):
-            self._record(events.WorkerStarted, cause, worker=dict(worker))
+        if dict(worker) not in (self.worker, self.joiner if joined else None):
+            self._record(events.WorkerStarted, cause, worker=dict(worker), joined=joined)
 
     def depend_on(self, cause: Cause, runs: Sequence[str]) -> None:
         """Record the runs that have to end well before this one starts.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     Fields = dict[str, Any]
 
-SNAPSHOT_FORMAT = 2
+SNAPSHOT_FORMAT = 3
 """Raised whenever the meaning of a stored snapshot changes; older ones are then ignored."""
 
 
@@ -261,7 +261,8 @@ def _checkpoint_saved(run: RunState, fields: Fields) -> None:
 
 def _step_completed(run: RunState, fields: Fields) -> None:
     run.steps[fields["key"]] = fields["originator_version"]
-    run.got_further(fields)
+    if fields["key"] != recovery_state.ending_key(run.epoch):
+        run.got_further(fields)
 
 
 def _progress_reported(run: RunState, fields: Fields) -> None:

@@ -98,7 +98,8 @@ def run_adapter(
     Output goes to two files, so that an adapter which outlives this process can go on writing.
     After `timeout_seconds`, or when an output is too large, the adapter and all its descendants
     are sent SIGTERM, and `grace_seconds` later SIGKILL. A descendant that outlives an adapter
-    which ended by itself is reported and left alone. SIGTERM, SIGINT and SIGHUP to this process
+    which ended well is reported and left alone; what a failed one leaves is ended too, since
+    the next try must not work beside it. SIGTERM, SIGINT and SIGHUP to this process
     are passed on to the adapter's group, and the wait goes on (in the main thread only, where
     Python delivers signals).
     """
@@ -191,7 +192,7 @@ class _Watch:
         with _Alarm(self._child.pid) as alarm:
             ended = self._wait(alarm, deadline, 1)
             timed_out = not ended and self._too_large is None
-            if not ended:
+            if not ended or (_has_failed(self._child.pid) and self._family.living()):
                 self._stop(alarm)
         seconds = time.monotonic() - started
         left_running = tuple(process.pid for process in self._family.living())
@@ -313,6 +314,14 @@ def _has_ended(pid: int) -> bool:
     import psutil
 
     return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+
+
+def _has_failed(pid: int) -> bool:
+    """Say whether a child that has ended did so badly; it is not reaped by that."""
+    if not hasattr(os, "waitid"):
+        return False  # not known before it is reaped
+    ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    return ended is not None and (ended.si_code, ended.si_status) != (os.CLD_EXITED, 0)
 
 
 def _error(number: int, path: str) -> OSError:

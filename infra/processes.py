@@ -56,6 +56,46 @@ def process_start(pid: int, proc: str = PROC) -> int | None:
     return None if fields[0] in b"ZX" else int(fields[19])
 
 
+def worker_start(worker: Owner, proc: str = PROC) -> int | None:
+    """Return the start time of a worker, also when it has ended and left something behind.
+
+    That is what lives in the session or group that it led. The kernel gives its pid to no other
+    process as long as there is any of these.
+    """
+    if worker.pid is None:
+        return None
+    started = process_start(worker.pid, proc)
+    if started is None and leaves_members(worker.pid, proc):
+        return worker.started
+    return started
+
+
+def leaves_members(leader: int, proc: str = PROC) -> bool:
+    """Say whether anything lives in the session or group of a process that has ended."""
+    if sys.platform != "linux":
+        return _leaves_members_elsewhere(leader)
+    for name in os.listdir(proc):
+        if name.isdecimal():
+            status = _read(f"{proc}/{name}/stat") or b""
+            fields = status[status.rfind(b")") + 2 :].split()
+            # State, parent, group, session (proc(5)).
+            if len(fields) > 3 and fields[0] not in b"ZX" and leader in map(int, fields[2:4]):
+                return True
+    return False
+
+
+def _leaves_members_elsewhere(leader: int) -> bool:
+    import psutil
+
+    for pid in psutil.pids():
+        try:
+            if leader in (os.getpgid(pid), os.getsid(pid)) and process_start(pid) is not None:
+                return True
+        except OSError:  # it has ended, or belongs to somebody else
+            continue
+    return False
+
+
 def describe(pid: int, proc: str = PROC) -> Owner:
     """Return a process as an owner. Raises ProcessNotFoundError when there is no such process."""
     started = process_start(pid, proc)

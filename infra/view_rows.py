@@ -240,6 +240,10 @@ class Rows:
         for key, _ in self._tables.scan(PROCESSES, process, _after(process)):
             yield U64.unpack_from(key, 16)[0]
 
+    def counting_on(self, process: dict[str, Any]) -> Iterator[int]:
+        """Yield the runs that count on a process, given by its fields."""
+        return self.watched_by(_process_key(process))
+
     def watched_count(self) -> int:
         """Return how many runs count on a process."""
         return self._tables.count(PROCESSES)

@@ -8,7 +8,7 @@ when it is read (G7).
 from __future__ import annotations
 
 from tachograph.domain.outcome import is_terminal
-from tachograph.domain.recovery_state import WORK
+from tachograph.domain.recovery_state import WORK, ending_key
 from tachograph.projections.folding import ERASED, clip, keep_newest, small, unknown
 
 TYPE_CHECKING = False
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 NAME = "run_summaries"
-VERSION = 3
+VERSION = 4
 """Raised whenever the content changes for the same log: stored views are then rebuilt."""
 
 MOST_PHASES = 500
@@ -211,6 +211,8 @@ def _attempt_started(run: Summary, fields: Fields) -> None:
         _end_attempt(run, "interrupted", None, run["active_us"])
     for name in ("outcome", "reason_code", "reason", "verdict", "finished_us", "worker"):
         run[name] = None
+    if run["resume"] is not None and run["resume"]["returned_us"] is None:
+        run["resume"]["returned_us"] = fields["time_us"]  # nobody waits for it any more
     run["epoch"] = fields["epoch"]
     owner = run["owner"] = small(fields["owner"])
     run["active_us"] = fields["time_us"]
@@ -313,9 +315,10 @@ def _note_saved(run: Summary, said: list[Any]) -> None:
     run["saved"] = saved
 
 
-def _step_completed(run: Summary, _fields: Fields) -> None:
+def _step_completed(run: Summary, fields: Fields) -> None:
     _count(run, "steps")
-    run["futile"] = 0
+    if fields["key"] != ending_key(run["epoch"]):
+        run["futile"] = 0
 
 
 def _progress_reported(run: Summary, fields: Fields) -> None:
@@ -377,14 +380,21 @@ def _effect_retry_allowed(run: Summary, fields: Fields) -> None:
 def _approval_requested(run: Summary, fields: Fields) -> None:
     run["approvals"][fields["approval"]] = fields["time_us"]
     keep_newest(run["approvals"], MOST_OPEN)
+    run["futile"] = 0
 
 
-def _approval_decided(run: Summary, fields: Fields) -> None:
+def _approval_granted(run: Summary, fields: Fields) -> None:
+    run["approvals"].pop(fields["approval"], None)
+    run["futile"] = 0
+
+
+def _approval_rejected(run: Summary, fields: Fields) -> None:
     run["approvals"].pop(fields["approval"], None)
 
 
 def _worker_started(run: Summary, fields: Fields) -> None:
-    run["worker"] = small(fields["worker"])
+    if not fields["joined"]:
+        run["worker"] = small(fields["worker"])
 
 
 def _recovery_declared(run: Summary, fields: Fields) -> None:
@@ -418,10 +428,12 @@ def _resume_dispatched(run: Summary, fields: Fields) -> None:
     plan = fields["plan"] if isinstance(fields["plan"], dict) else {}
     run["futile"] += bool(plan.get("unattended"))
     run["returned_us"] = None
+    execute = plan.get("execute")
     run["resume"] = {
         "adapter": clip(fields["adapter"]),
         "from_version": fields["from_version"],
         "time_us": fields["time_us"],
+        "timeout_seconds": execute.get("timeout_seconds") if isinstance(execute, dict) else None,
         "returned_us": None,
         "progressed": None,
         "error": None,
@@ -525,8 +537,8 @@ _HANDLERS: dict[str, Callable[[Summary, Fields], None]] = {
     "run.effect-done": _effect_done,
     "run.effect-retry-allowed": _effect_retry_allowed,
     "run.approval-requested": _approval_requested,
-    "run.approval-granted": _approval_decided,
-    "run.approval-rejected": _approval_decided,
+    "run.approval-granted": _approval_granted,
+    "run.approval-rejected": _approval_rejected,
     "run.stall-detected": _stall_detected,
     "run.resume-dispatched": _resume_dispatched,
     "run.resume-returned": _resume_returned,

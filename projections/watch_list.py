@@ -28,6 +28,10 @@ if TYPE_CHECKING:
             """Yield the runs that count on a process."""
             ...
 
+        def counting_on(self, process: dict[str, Any]) -> Iterator[int]:
+            """Yield the runs that count on a process, given by its fields."""
+            ...
+
         def needing(self) -> Iterator[int]:
             """Yield the runs that need a person, earliest created first."""
             ...
@@ -48,11 +52,12 @@ VERSION = 1
 def counts_on(run: Summary) -> Any:
     """Return the fields of the process whose end would strand the run; None when there is none.
 
-    A run is no longer watched for that once its end was noted.
+    A run is no longer watched for that once its end was noted. While a resume is under way its
+    dispatcher counts too, to record the return: even when the run has ended meanwhile.
     """
-    if not run["attempt_open"] or run["noted"] == GONE:
-        return None
-    return run["worker"] or run["owner"]
+    if run["attempt_open"] and run["noted"] != GONE:
+        return run["worker"] or run["owner"]
+    return run["owner"] if _is_under_way(run["resume"]) and not run["attempt_open"] else None
 
 
 def due_us(run: Summary) -> int | None:
@@ -66,6 +71,9 @@ def due_us(run: Summary) -> int | None:
         return None
     declared = Recovery.from_fields(run["recovery"])
     moments = []
+    deadline_us = _deadline_us(run)
+    if deadline_us is not None:
+        moments.append(deadline_us)
     since_us = run["worked_us"] or run["created_us"]
     if declared.resume_window_seconds is not None:
         moments.append(_later(since_us, declared.resume_window_seconds))
@@ -74,6 +82,18 @@ def due_us(run: Summary) -> int | None:
     elif declared.stale_after_seconds is not None and _is_to_be_noted(run, declared):
         moments.append(_later(since_us, declared.stale_after_seconds))
     return min(moments, default=None)
+
+
+def _is_under_way(resume: Any) -> bool:
+    return resume is not None and resume["returned_us"] is None
+
+
+def _deadline_us(run: Summary) -> int | None:
+    """Return when the resume under way should be over, None where nothing says so."""
+    resume = run["resume"]
+    if not _is_under_way(resume) or resume["timeout_seconds"] is None or not run["attempt_open"]:
+        return None
+    return _later(resume["time_us"], resume["timeout_seconds"])
 
 
 def _later(time_us: int, seconds: float) -> int:

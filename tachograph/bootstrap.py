@@ -111,6 +111,7 @@ class Services:
             None if worker is None else Owner.from_fields(worker),
             here=self.observer,
             process_start=processes.process_start,
+            worker_start=processes.worker_start,
             lease=self.presence.lease(run_id),
             boottime_us=clock.boottime_us(),
             epoch=epoch,
@@ -124,6 +125,25 @@ class Services:
         if run.attempt_open and self.liveness(run).state == ALIVE:
             return str(Owner.from_fields(run.owner or {}))
         return None
+
+    def in_the_way(self, process: dict[str, Any], owner: Owner) -> str | None:
+        """Describe a process that lives, and that `owner` neither is nor descends from."""
+        from tachograph.domain.liveness import ALIVE, judge
+        from tachograph.domain.owner import Owner
+        from tachograph.infra import ancestry, processes
+
+        other = Owner.from_fields(process)
+        state = judge(
+            other,
+            here=self.observer,
+            process_start=processes.process_start,
+            lease=None,
+            boottime_us=clock.boottime_us(),
+        ).state
+        if state != ALIVE or other.pid == owner.pid:
+            return None
+        above = [each.pid for each in ancestry.ancestors(owner.pid)]
+        return None if other.pid in above else str(other)
 
     def close(self) -> None:
         """Close what is open. A later use of the same store opens it again."""
@@ -216,6 +236,7 @@ def _starter(services: Services) -> Starter:
         services.beat,
         services.actor,
         services.live_owner,
+        services.in_the_way,
     )
 
 

@@ -79,6 +79,9 @@ def _was_open(run: Run) -> bool:
     return run.epoch > 0 and run.outcome is None
 
 
-def _stop(run: Run, stop: Stop) -> Stopped:
-    worker = None if run.worker is None else Owner.from_fields(run.worker)
-    return stop(Owner.from_fields(run.owner or {}), worker)
+def _stop(run: Run, stop: Stop) -> Stopped | None:
+    """Stop the processes that work for this run alone; None when there are none."""
+    processes = [Owner.from_fields(process) for process in run.own_processes]
+    if not processes:
+        return None
+    return stop(processes[-1], processes[0] if len(processes) > 1 else None)

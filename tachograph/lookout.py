@@ -57,6 +57,17 @@ class Lookout:
         """Judge the attempt of a run."""
         return self._services.liveness(run)
 
+    def sharing(self, run: Run) -> list[str]:
+        """Return the other runs that count on the process of a run."""
+        process = run.worker or run.owner
+        if process is None:
+            return []
+
+        def question(view: Any) -> list[str]:
+            return [str(view.card_at(created)["id"]) for created in view.counting_on(process)]
+
+        return [other for other in self.ask(question) if other != run.id]
+
     def process_state(self, process: dict[str, Any]) -> str:
         """Say whether a process is alive, gone or unknown, by itself alone."""
         return judge(
@@ -92,9 +103,12 @@ class Lookout:
         """End the processes of a run for good; return what is wrong when that fails."""
         from tachograph.infra.stopping import stop
 
+        processes = [Owner.from_fields(process) for process in run.own_processes]
+        if not processes:
+            return "no process works for it alone"
         stopped = stop(
-            Owner.from_fields(run.owner or {}),
-            None if run.worker is None else Owner.from_fields(run.worker),
+            processes[-1],
+            processes[0] if len(processes) > 1 else None,
             here=self._services.observer,
             grace_seconds=STOP_SECONDS,
             kill=True,

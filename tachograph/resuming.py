@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from tachograph.domain import attention, errors
 from tachograph.domain import plan as plans
+from tachograph.domain.outcome import WAITS_FOR_APPROVAL
 from tachograph.domain.records import _Fields
 from tachograph.session import Session
 
@@ -85,17 +86,28 @@ LONGEST_CHECKPOINT = 32 * 1024
 class Resumption(_Fields):
     """What came of a resume.
 
-    `progressed` says whether the run got further, `outcome` how it stands now (None while it is
-    unfinished). `error` says what went wrong, None when nothing did. `reply` is what the adapter
-    said, `result` what is recorded of it. `fenced` says that another attempt took the run over
-    meanwhile.
+    `execute` is what was run, `from_version` where it went on. `progressed` says whether the run
+    got further, `outcome` how it stands now (None while it is unfinished). `error` says what went
+    wrong, None when nothing did. `reply` is what the adapter said, `result` what is recorded of
+    it. `fenced` says that another attempt took the run over meanwhile.
     """
 
-    __slots__ = ("epoch", "error", "fenced", "outcome", "plan", "progressed", "reply", "result")
+    __slots__ = (
+        "epoch",
+        "error",
+        "execute",
+        "fenced",
+        "from_version",
+        "outcome",
+        "progressed",
+        "reply",
+        "result",
+    )
 
     def __init__(
         self,
-        plan: Plan,
+        execute: Mapping[str, Any],
+        from_version: int,
         epoch: int,
         result: Mapping[str, Any],
         *,
@@ -103,7 +115,8 @@ class Resumption(_Fields):
         outcome: str | None,
         fenced: bool = False,
     ) -> None:
-        self.plan = plan
+        self.execute = dict(execute)
+        self.from_version = from_version
         self.epoch = epoch
         self.result = dict(result)
         self.reply: dict[str, Any] = self.result.get("reply") or {}
@@ -152,9 +165,8 @@ class Dispatcher:
         PersonNeededError, TryLaterError, PlanChangedError or NotResumableError.
         """
         while True:
+            self.adopt(run_id)
             run = self._planner.load(run_id)
-            if run.dispatch is not None and self._adopt(run):
-                continue
             plan = self._planner.plan_of(
                 run, unattended=unattended, timeout_seconds=timeout_seconds
             )
@@ -171,13 +183,23 @@ class Dispatcher:
         """Return what stands for a plan: any difference in what it would do changes it."""
         return self._payloads.digest(plan.to_fields(), "plan")
 
-    def adopt(self, run_id: str) -> bool:
+    def adopt(self, run_id: str, *, given_up: bool = False) -> Resumption | None:
         """Record what the adapter of a dispatcher that was killed left behind.
 
-        Returns False when there is none, or it is still at work.
+        Returns what came of that resume; None when there is none to be adopted, or it is still
+        at work. `given_up` says that its dispatcher is this one, and has no hand in it any more.
         """
-        run = self._planner.load(run_id)
-        return run.dispatch is not None and self._adopt(run)
+        while True:
+            run = self._planner.load(run_id)
+            if run.dispatch is None:
+                return None
+            ours = given_up and run.owner == self._adapters.owner().to_fields()
+            if not ours and self._planner.is_alive(run):
+                return None
+            try:
+                return self._adopt(run)
+            except errors.VersionConflictError:
+                continue  # somebody else did something: look again
 
     # Before.
 
@@ -288,39 +310,55 @@ class Dispatcher:
             return progressed
 
         try:
+            if session.reload().reason_code == WAITS_FOR_APPROVAL:  # no failure, whatever it said
+                result = {name: value for name, value in result.items() if name != "error"}
             progressed = session.execute(record)
         except errors.FencedError:
             return Resumption(
-                plan, session.epoch, result, progressed=False, outcome=None, fenced=True
+                plan.execute or {},
+                plan.from_version,
+                session.epoch,
+                result,
+                progressed=False,
+                outcome=None,
+                fenced=True,
             )
         run = session.run
         loaded = {**result, "reply": self._payloads.load(result.get("reply"))}
         return Resumption(
-            plan, session.epoch, loaded, progressed=progressed, outcome=run.outcome or run.ended
+            plan.execute or {},
+            plan.from_version,
+            session.epoch,
+            loaded,
+            progressed=progressed,
+            outcome=run.outcome or run.ended,
         )
 
     # What a killed dispatcher left.
 
-    def _adopt(self, run: Run) -> bool:
-        """Record the return of a resume whose dispatcher and adapter are both gone."""
-        if run.dispatch is None or self._planner.is_alive(run):
-            return False
-        outputs = self._adapters.outputs(run.id, run.dispatch["epoch"])
+    def _adopt(self, run: Run) -> Resumption:
+        """Record the return of a resume that nobody waits for any more."""
+        dispatch = run.dispatch or {}
+        outputs = self._adapters.outputs(run.id, dispatch["epoch"])
         stdout, stderr = outputs.read()
-        kind = {"kind": run.dispatch.get("kind")}
+        reply = self._reply({"kind": dispatch.get("kind")}, stdout)
         result = {
             "adopted": True,
-            "reply": self._payloads.store(self._reply(kind, stdout), "reply"),
+            "reply": self._payloads.store(reply, "reply"),
             "stderr": self._payloads.store(stderr.decode("utf-8", "replace"), "stderr"),
             "error": "its dispatcher was killed; what the adapter had done by then is kept",
         }
-        try:
-            run.return_resume(self._actor.cause(), result)
-            self._repository.save(run)
-        except errors.VersionConflictError:
-            return True  # somebody else did something: look again
+        progressed = run.return_resume(self._actor.cause(), result)
+        self._repository.save(run)
         outputs.remove()
-        return True
+        return Resumption(
+            {"kind": dispatch.get("kind"), "name": dispatch["adapter"]},
+            dispatch["progress_version"],
+            dispatch["epoch"],
+            {**result, "reply": reply},
+            progressed=progressed,
+            outcome=run.outcome or run.ended,
+        )
 
 
 def refusal(run: Run, obstacle: Obstacle) -> errors.RefusalError:

@@ -137,8 +137,8 @@ def resumption_shape(run_id: str, done: Resumption) -> Fields:
         "fenced": done.fenced,
         "outcome": done.outcome,
         "error": done.error,
-        "fromVersion": done.plan.from_version,
-        "execute": _shape(done.plan.execute),
+        "fromVersion": done.from_version,
+        "execute": _shape(done.execute),
         "result": result,
     }
 

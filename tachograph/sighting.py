@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tachograph.domain.run import Run
     from tachograph.signals import Report
 
+GRACE_SECONDS = 20
+"""What an adapter may take to end after its time: a polite signal, and the final one."""
 TOLD = "told:"
 """Begins the slots of a card's `watchdog` table that say what was told of what a run asks."""
 
@@ -39,6 +41,15 @@ class Sighting:
         """How long the run has shown no work while the machine was awake."""
         since_us = self.run.worked_us or self.run.created_us
         return awake_age_us(since_us, self.now, self._seen)
+
+    def is_overdue(self) -> bool:
+        """Say whether the resume under way has taken longer than it may, and a while more."""
+        dispatch = self.run.dispatch or {}
+        limit = dispatch.get("timeout_seconds")
+        if limit is None or self.run.dispatched_us is None:
+            return False
+        age = awake_age_us(self.run.dispatched_us, self.now, self._seen)
+        return bool(age > (limit + GRACE_SECONDS) * 1_000_000)
 
     def is_past_its_window(self) -> bool:
         """Say whether it was left too long; never because, or just after, the clock was set."""

@@ -143,7 +143,7 @@ def needs_attention(run: Run, code: str, detail: str | None, since_us: int | Non
 
 def tried(run_id: str, action: str, run: Run, done: Resumption | None, error: str | None) -> Signal:
     """Say what was tried to resume a run."""
-    execute = (done.plan.execute or {}) if done is not None else {}
+    execute = done.execute if done is not None else {}
     result = done.result if done is not None else {}
     return {
         "task_id": run_id,

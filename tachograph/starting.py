@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tachograph import depending
 from tachograph.domain import errors, ids
+from tachograph.domain.owner import PROCESS
 from tachograph.domain.run import Run
 from tachograph.session import Session
 
@@ -76,12 +77,14 @@ class Starter:
         beat: Beat,
         actor: Actor,
         live_owner: Callable[[Run], str | None],
+        in_the_way: Callable[[dict[str, Any], Owner], str | None],
     ) -> None:
         self._repository = repository
         self._payloads = payloads
         self._beat = beat
         self._actor = actor
         self._live_owner = live_owner
+        self._in_the_way = in_the_way
 
     def start(self, want: Start, owner: Owner) -> Session:
         """Return a session on a new run, or on the unfinished run of the same command and inputs.
@@ -104,10 +107,24 @@ class Starter:
             run_id, run = self._candidate(want, base, digest)
             try:
                 if run is not None and _was_sent(run, want):
-                    return self._session(run)
+                    return self._join(run, owner)
                 return self._attempt(want, run_id, run, fingerprint, digest, owner)
             except errors.VersionConflictError:
                 continue  # somebody else created or took it just now: look again
+
+    def _join(self, run: Run, owner: Owner) -> Session:
+        """Go on in the attempt of the resume that the caller was started by.
+
+        One process at a time: whoever joined before has ended, or is above the caller.
+        """
+        if run.joiner is not None:
+            other = self._in_the_way(run.joiner, owner)
+            if other is not None:
+                raise errors.RunOwnedError(run.id, other)
+        if owner.kind == PROCESS:
+            run.start_worker(self._actor.cause(run.epoch), owner.to_fields(), joined=True)
+            self._repository.save(run)
+        return self._session(run)
 
     def _attempt(
         self,

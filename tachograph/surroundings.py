@@ -53,6 +53,10 @@ if TYPE_CHECKING:
             """Judge the attempt of a run."""
             ...
 
+        def sharing(self, run: Run) -> list[str]:
+            """Return the other runs that count on the process of a run."""
+            ...
+
         def process_state(self, process: Fields) -> str:
             """Say whether a process is alive, gone or unknown, by itself alone."""
             ...

@@ -55,9 +55,17 @@ FOUND_HERE = frozenset(
         attention.RESUME_FAILED,
         attention.NOT_JUDGED,
         attention.NOT_STOPPED,
+        attention.NOT_LOOKED_AT,
     }
 )
 """Reasons that a watchdog finds, and tells when it records them."""
+STORE_DOWN = (
+    errors.StoreFullError,
+    errors.StoreReadOnlyError,
+    errors.StoreBusyError,
+    errors.StoreClosedError,
+)
+"""What is wrong with the store and not with one run."""
 MOST_RUNNING = 100
 """Runs at work that a report lists, latest created first; all are counted."""
 
@@ -87,17 +95,22 @@ class Orders:
 
 
 class Watchdog:
-    """Looks after the runs of a store. `spawn` runs a resume, at once or in the background."""
+    """Looks after the runs of a store.
+
+    `spawn` runs a resume, at once or in the background; it returns False when it has no room.
+    """
 
     def __init__(
         self,
         around: Surroundings,
         orders: Orders,
-        spawn: Callable[[str, Callable[[], None]], None],
+        spawn: Callable[[str, Callable[[], None]], bool],
     ) -> None:
         self._around = around
         self._orders = orders
         self._spawn = spawn
+        self._unreturned: set[str] = set()
+        """Runs whose resume ended here without being recorded: a full disk keeps them waiting."""
 
     def tick(self, report: Report) -> Report:
         """Look at every run that should be looked at now, and tell what was found and done.
@@ -106,12 +119,18 @@ class Watchdog:
         """
         now = self._around.now()
         seen = self._around.moments()
-        for run_id in self._candidates(latest_us(now, seen)):
-            run = self._around.load(run_id)
-            if run is None or not run.attempt_open:
-                self._settle(run_id)  # its lease says no more: nobody has to look again
-            if run is not None and self._is_ours(run):
-                self._look(Sighting(run, now, seen, report))
+        for run_id in dict.fromkeys([*self._unreturned, *self._candidates(latest_us(now, seen))]):
+            try:
+                run = self._around.load(run_id)
+                if run is None or not run.attempt_open:
+                    self._settle(run_id)  # its lease says no more: nobody has to look again
+                if run is not None and self._is_ours(run):
+                    self._look(Sighting(run, now, seen, report))
+                    self._clear_failure(run)
+            except STORE_DOWN:
+                raise
+            except Exception as error:  # noqa: BLE001  # one run must not keep the others waiting
+                self._tell_of_failure(run_id, error, report)
         if self._orders.record:
             self._around.note_moment(now)
         return report
@@ -161,6 +180,8 @@ class Watchdog:
 
     def _look(self, look: Sighting) -> None:
         run = look.run
+        if run.dispatch is not None and self._adopt(look):
+            run = look.run
         if run.finished:
             return
         if run.attempt_open:
@@ -176,25 +197,89 @@ class Watchdog:
             self._settle(run.id)
         self._consider(look)
 
+    def _adopt(self, look: Sighting) -> bool:
+        """Record the return of a resume that nobody waits for any more, and tell of it."""
+        run = look.run
+        if not self._orders.record:
+            return False
+        ours = run.id in self._unreturned
+        done = self._around.dispatcher().adopt(run.id, given_up=ours)
+        self._unreturned.discard(run.id)
+        if done is None:
+            return False
+        self._tell(look, run, done)
+        return True
+
+    def _clear_failure(self, run: Run) -> None:
+        if attention.NOT_LOOKED_AT in run.attention and self._orders.record:
+            self._around.session(run.id).execute(
+                lambda run, why: run.clear_attention(why, attention.NOT_LOOKED_AT)
+            )
+
+    def _tell_of_failure(self, run_id: str, error: Exception, report: Report) -> None:
+        """Tell that a run cannot even be looked at, once; the watchdog goes on with the others."""
+        text = f"{type(error).__name__}: {error}"
+        report.skipped.append({"task_id": run_id, "task_type": "", "reason": text})
+        if not self._orders.record:
+            return
+        session = self._around.session(run_id)
+        try:
+            news = session.execute(
+                lambda run, why: run.raise_attention(why, attention.NOT_LOOKED_AT, text)
+            )
+        except errors.TachographError:
+            return  # not even that can be recorded: it is in the report
+        if news:
+            report.needs_attention.append(
+                signals.needs_attention(session.run, attention.NOT_LOOKED_AT, text, None)
+            )
+
     def _settle(self, run_id: str) -> None:
         if self._orders.record:
             self._around.settle(run_id)
 
     def _look_at_the_living(self, look: Sighting) -> None:
         declared = look.declared
+        if look.is_overdue() and self._around.process_state(look.run.owner or {}) == GONE:
+            self._end_overdue(look)
+            return
         if declared.stale_after_seconds is None:
             return
         if look.age_us < declared.stale_after_seconds * 1_000_000:
             return
         self._note(look, SILENT, "its owner lives, and records nothing")
-        may = self._orders.record and self._orders.auto_resume and declared.auto_resume
-        if may and declared.kill_stalled:
+        if self._orders.auto_resume and declared.auto_resume and declared.kill_stalled:
+            self._stop(look)
+
+    def _stop(self, look: Sighting) -> None:
+        """Stop who lives and does nothing, and resume the run."""
+        sharing = self._around.sharing(look.run)
+        if sharing:
+            wrong: str | None = f"its process works on other runs too: {', '.join(sharing)}"
+        elif not self._orders.record:
+            entry = signals.tried(look.run.id, "dry-run", look.run, None, None)
+            look.report.resumed.append({**entry, "stops": look.run.own_processes})
+            return
+        else:
             wrong = self._around.stop(look.run)
-            if wrong is None:
-                look.run = self._around.load(look.run.id) or look.run
-                self._consider(look)
-            else:
-                self._call(look, attention.NOT_STOPPED, wrong)
+        if wrong is not None:
+            self._call(look, attention.NOT_STOPPED, wrong)
+            return
+        look.run = self._around.load(look.run.id) or look.run
+        if look.run.dispatch is None or self._adopt(look):
+            self._consider(look)
+
+    def _end_overdue(self, look: Sighting) -> None:
+        """End an adapter whose time is up and whose dispatcher was killed."""
+        if not self._orders.record:
+            return
+        wrong = self._around.stop(look.run)
+        if wrong is not None:
+            self._call(look, attention.NOT_STOPPED, wrong)
+            return
+        look.run = self._around.load(look.run.id) or look.run
+        if self._adopt(look):
+            self._consider(look)
 
     def _look_at_the_unknown(self, look: Sighting, reason: str) -> None:
         limit = look.declared.stale_after_seconds
@@ -224,9 +309,6 @@ class Watchdog:
             self._try(look)
 
     def _try(self, look: Sighting) -> None:
-        if self._orders.record and look.run.dispatch is not None:
-            self._around.dispatcher().adopt(look.run.id)
-            look.run = self._around.load(look.run.id) or look.run
         plan = self._around.planner().plan_of(
             look.run, unattended=True, timeout_seconds=self._limit(look)
         )
@@ -254,14 +336,15 @@ class Watchdog:
                 )
             except errors.RefusalError as refusal:
                 self._skip(look, str(refusal))  # another watchdog was first, or all is well
-            except (errors.TachographError, OSError) as error:
-                look.report.resumed.append(
-                    signals.tried(before.id, "error", before, None, str(error))
-                )
+            except Exception as error:  # noqa: BLE001  # else this process would seem to be at it
+                self._unreturned.add(before.id)
+                text = f"{type(error).__name__}: {error}"
+                look.report.resumed.append(signals.tried(before.id, "error", before, None, text))
             else:
                 self._tell(look, before, done)
 
-        self._spawn(before.id, work)
+        if not self._spawn(before.id, work):
+            self._skip(look, "as many resumes as may be are at work; it is next")
 
     def _limit(self, look: Sighting) -> float | None:
         """Return how long a resume may take: the job's limit or ours, whichever is shorter."""
@@ -336,6 +419,7 @@ class Watchdog:
             look.run = session.reload()
 
 
-def run_at_once(_run_id: str, work: Callable[[], None]) -> None:
+def run_at_once(_run_id: str, work: Callable[[], None]) -> bool:
     """Run a resume before the tick goes on: how `Watchdog` is told to wait."""
     work()
+    return True

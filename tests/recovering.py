@@ -162,10 +162,16 @@ class Recovering(Workbench):
         self.loads: list[str] = []
         self.stopped: list[str] = []
         self.stop_fails: str | None = None
+        self.shared: list[str] = []
         self.here = Observer("here", "boot")
         self.actor = Actor("tester", "here", DISPATCHER, self.tick)
         self.starter = Starter(
-            self.repository, self.payloads, self.lasting.beat, self.actor, self.live_owner
+            self.repository,
+            self.payloads,
+            self.lasting.beat,
+            self.actor,
+            self.live_owner,
+            lambda process, owner: None if process["pid"] == owner.pid else "process on here",
         )
         self.planner = Planner(
             self.repository, self.liveness, lambda: self.now, self.locate, self.check_file
@@ -297,7 +303,7 @@ class Recovering(Workbench):
     def watch(
         self,
         *,
-        spawn: Callable[[str, Callable[[], None]], None] = run_at_once,
+        spawn: Callable[[str, Callable[[], None]], bool] = run_at_once,
         auto_resume: bool = True,
         **orders: Any,
     ) -> Report:
@@ -325,6 +331,9 @@ class FakeSurroundings:
 
     def liveness(self, run: Run) -> Liveness:
         return self._bench.liveness(run)
+
+    def sharing(self, run: Run) -> list[str]:
+        return self._bench.shared
 
     def process_state(self, process: dict[str, Any]) -> str:
         return judge(

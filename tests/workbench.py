@@ -74,6 +74,7 @@ class Workbench:
             self.presence.beat,
             self.actor,
             lambda run: "process 1 on here" if run.id in self.alive else None,
+            lambda process, owner: None if process["pid"] == owner.pid else "process on here",
         )
 
     def tick(self) -> int:

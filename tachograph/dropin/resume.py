@@ -106,7 +106,7 @@ def _goes_on(tasks: Tasks, run_id: str, asking: dict[str, Any]) -> None:
 
 
 def _answer(tasks: Tasks, task_id: str, done: Resumption) -> tuple[int, Answer]:
-    execute = done.plan.execute or {}
+    execute = done.execute
     ok = done.error is None and done.progressed and not done.fenced
     answer: Answer = {
         "ok": ok,

@@ -46,6 +46,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
     },
     "run.worker-started": {
         "worker": {"kind": "process", "host": "ada", "pid": 18, "started": 123460},
+        "joined": False,
     },
     "run.recovery-declared": {
         "recovery": {"adapter": "jobs.report:resume", "auto_resume": True, "max_retries": 5},

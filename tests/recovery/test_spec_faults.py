@@ -210,8 +210,9 @@ def test_5_an_adapter_outlives_its_watchdog_and_nobody_runs_beside_it(
     afterwards = watch()
 
     assert (meanwhile["alerts"], meanwhile["resumed"]) == ([], [])
-    assert afterwards["resumed"] == []
-    assert topics("job").count("resume-dispatched") == 1
+    assert [each["action"] for each in afterwards["resumed"]] == ["resume"]
+    assert [each["task_id"] for each in afterwards["recoveries"]] == ["job"]
+    assert topics("job").count("resume-dispatched") == topics("job").count("resume-returned") == 1
     assert topics("job").count("finished") == 1
 
 

@@ -899,7 +899,7 @@ class TestTheReport:
         dog = Watchdog(
             bench.around,
             Orders(auto_resume=True),
-            lambda _run_id, work: later.append(work),
+            lambda _run_id, work: later.append(work) is None,
         )
         report = Report(bench.now)
         first = dog.tick(report).take()

@@ -159,7 +159,9 @@ class TestDeclareRecovery:
 
 class TestWorkers:
     def test_the_process_that_does_the_work_is_recorded(self) -> None:
-        running().when(Run.start_worker, ME, WORKER).then(fact(WorkerStarted, worker=WORKER))
+        running().when(Run.start_worker, ME, WORKER).then(
+            fact(WorkerStarted, worker=WORKER, joined=False)
+        )
 
     def test_the_same_worker_again_records_nothing(self) -> None:
         running(do(Run.start_worker, ME, WORKER)).when(Run.start_worker, ME, WORKER).then()
@@ -167,7 +169,7 @@ class TestWorkers:
     def test_another_worker_takes_its_place(self) -> None:
         other = {**WORKER, "pid": 19}
         case = running(do(Run.start_worker, ME, WORKER))
-        case.when(Run.start_worker, ME, other).then(fact(WorkerStarted, worker=other))
+        case.when(Run.start_worker, ME, other).then(fact(WorkerStarted, worker=other, joined=False))
 
         assert case.run.worker == other
 
@@ -501,6 +503,36 @@ class TestStalls:
 
 
 class TestDispatchAndReturn:
+    def test_what_a_worker_starts_records_for_it_and_is_no_worker(self) -> None:
+        helper = {**WORKER, "pid": 19}
+        case = running(do(Run.start_worker, ME, WORKER))
+        case.when(Run.start_worker, ME, helper, joined=True).then(
+            fact(WorkerStarted, worker=helper, joined=True)
+        )
+
+        assert (case.run.worker, case.run.joiner) == (WORKER, helper)
+        assert started(2) and case.run.own_processes == [WORKER, OWNER]
+
+    def test_a_dispatcher_is_no_process_of_the_run_it_resumes(self) -> None:
+        """It may be a watchdog that serves other runs too: who ends this run does not end it."""
+        case = running(do(Run.dispatch_resume, ME, "make", {}))
+
+        assert case.run.own_processes == []
+        assert running(
+            do(Run.dispatch_resume, ME, "make", {}), do(Run.start_worker, ME, WORKER)
+        ).run.own_processes == [WORKER]
+
+    @pytest.mark.parametrize("decide", [None, Run.approve])
+    def test_an_approval_that_is_asked_for_or_given_is_progress(self, decide: Any) -> None:
+        """So that a run with several approvals does not use up its retries."""
+        asked = do(Run.request_approval, ME, "deploy", subject="v1", subject_digest="d1")
+        decided = [] if decide is None else [do(decide, PERSON, "deploy", "looks right")]
+        resume = do(Run.dispatch_resume, ME, "make", {"unattended": True})
+        before = [asked, resume] if decided else [resume, asked]
+        run = running(*before, *decided).run
+
+        assert run.futile == 0
+
     def test_a_resume_goes_on_from_the_last_progress(self) -> None:
         running(SAVED, do(Run.add_note, ME, "hm")).when(
             Run.dispatch_resume, ME, "jobs:resume", {"unattended": True}
@@ -519,6 +551,7 @@ class TestDispatchAndReturn:
             "progress_version": 3,
             "unattended": True,
             "kind": "command",
+            "timeout_seconds": None,
         }
         assert (run.resumes, run.futile, run.dispatched_us) == (1, 1, NOW_US)
 

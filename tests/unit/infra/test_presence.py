@@ -16,11 +16,12 @@ from uuid import UUID
 import pytest
 
 from tachograph.domain.ages import Moment
-from tachograph.domain.errors import StoreFullError, UnstorableValueError
+from tachograph.domain.errors import StoreCorruptError, StoreFullError, UnstorableValueError
 from tachograph.domain.liveness import Lease
 from tachograph.infra import clock, processes
 from tachograph.infra.codec import Codec
-from tachograph.infra.lmdb_environment import Environment
+from tachograph.infra.lmdb_environment import Environment, open_environment
+from tachograph.infra.locks import FileLock
 from tachograph.infra.presence import Presence
 
 
@@ -188,7 +189,7 @@ def test_a_reboot_makes_every_lease_worthless(folder: Path) -> None:
     assert seen == (None, [])
     assert isinstance(lease, Lease)
     assert (lease.epoch, lease.boot_id) == (1, "boot-2")
-    assert sorted(path.name for path in folder.iterdir()) == ["boot-2"]
+    assert [path.name for path in folder.iterdir() if path.is_dir()] == ["boot-2"]
 
 
 def test_files_that_a_power_cut_damaged_are_never_opened(folder: Path) -> None:
@@ -286,6 +287,43 @@ def test_several_processes_mend_a_damaged_file_once(folder: Path, presence: Pres
 
     assert [beater.wait() for beater in beaters] == [0] * 4
     assert {stream for stream, _ in presence.leases()} == {f"run-{number}" for number in range(4)}
+
+
+def test_a_folder_that_somebody_else_has_mended_meanwhile_stays(
+    folder: Path, presence: Presence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new file may have the number of the damaged one: only a second look tells them apart."""
+    presence.beat("run-1", 1)
+    update = Environment.update
+
+    def was_damaged(environment: Environment, work: Any) -> Any:
+        monkeypatch.setattr(Environment, "update", update)
+        raise StoreCorruptError(environment.folder, "as it was a moment ago")
+
+    monkeypatch.setattr(Environment, "update", was_damaged)
+    presence.beat("run-2", 1)
+
+    assert {stream for stream, _ in presence.leases()} == {"run-1", "run-2"}
+
+
+def test_no_folder_is_put_aside_while_it_is_opened(
+    folder: Path, presence: Presence, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LMDB would make a second data file then, and the beats in it would be lost."""
+    tried: list[type[BaseException] | None] = []
+
+    def opened(path: str, **options: Any) -> Environment:
+        try:
+            with FileLock(str(folder / "lock"), wait=False):
+                tried.append(None)
+        except BlockingIOError as error:
+            tried.append(type(error))
+        return open_environment(path, **options)
+
+    monkeypatch.setattr("tachograph.infra.presence.open_environment", opened)
+    presence.beat("run-1", 1)
+
+    assert (tried, epoch_of(presence, "run-1")) == ([BlockingIOError], 1)
 
 
 @pytest.mark.parametrize("damaged", ["a file", "a data file that is a folder"])

@@ -61,11 +61,24 @@ def message(error: BaseException) -> str:
         return "Interrupted."
     if isinstance(error, TachographError):
         return str(error)
+    if isinstance(error, FileNotFoundError) and _folder_is_gone():
+        return (
+            "The current folder was deleted, and this counts from it. Change to another one (cd); "
+            "what only needs a store works with an absolute --store or TACHO_STORE."
+        )
     text = " ".join(str(error).split())
     what = f"{type(error).__name__}: {text}" if text else type(error).__name__
     if isinstance(error, OSError):
         return what
     return f"{what} (unexpected; set {DEBUG}=1 to see where)"
+
+
+def _folder_is_gone() -> bool:
+    try:
+        os.getcwd()  # noqa: PTH109  # pathlib costs 10 ms
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _close_broken_streams() -> None:

@@ -27,10 +27,27 @@ COMPLETING = "_TACHO_COMPLETE"
 def main() -> NoReturn:
     """Run `tacho` with this process's arguments and end the process."""
     gc.set_threshold(GARBAGE_THRESHOLD)
+    open_missing_streams()
     code = execute(sys.argv[1:])
     if code == INTERRUPTED:
         _die_interrupted()
     _leave(code)
+
+
+def open_missing_streams() -> None:
+    """Put /dev/null where stdin, stdout or stderr was closed, as with `>&-` or by a daemon.
+
+    Else a file of the store would get the number of a stream, and be printed into.
+    """
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest free number is this one. Programs that are started get it as well.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+        if getattr(sys, name) is None:
+            stream = open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
 
 
 def execute(argv: Sequence[str]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tachograph.cli.cards import card
-from tachograph.domain.plan import ASK_PERSON, GOOD, REUSE
+from tachograph.domain.plan import ASK_PERSON, FINISHED, GOOD, REUSE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,6 +26,9 @@ def show(plan: Plan, digest: str, out: Output) -> None:
 def rows(plan: Plan, digest: str) -> Iterator[tuple[str, str | None]]:
     """Yield a name and a value for each line."""
     yield "Run", plan.run_id
+    if any(each.code == FINISHED for each in plan.obstacles):  # it has no next attempt
+        yield from _in_the_way(plan)
+        return
     yield "Resume", f"attempt {plan.epoch}, from version {plan.from_version}"
     yield "Checkpoint", _checkpoint(plan)
     yield from _named("Phases", map(_phase, plan.phases))
@@ -37,8 +40,12 @@ def rows(plan: Plan, digest: str) -> Iterator[tuple[str, str | None]]:
     yield "Executes", _execute(plan.execute)
     yield "Retries", "{futile} without progress, {max_retries} allowed".format(**plan.retries)
     yield "Plan", digest
+    yield from _in_the_way(plan)
+
+
+def _in_the_way(plan: Plan) -> Iterator[tuple[str, str]]:
     obstacles = [f"{each.text} [{each.code}]" for each in plan.obstacles]
-    yield from _named("In the way", obstacles or ["nothing"])
+    return _named("In the way", obstacles or ["nothing"])
 
 
 def _named(name: str, values: Any) -> Iterator[tuple[str, str]]:

@@ -67,6 +67,8 @@ def declared(params: Params, before: Recovery | None = None) -> Recovery | None:
     recovery = (before or Recovery()).changed(**changes)
     if "adapter" in changes or "command" in changes or recovery.working_folder is None:
         recovery = recovery.changed(working_folder=os.getcwd())  # noqa: PTH109
+    if recovery.kill_stalled and recovery.stale_after_seconds is None:
+        raise UsageError("--kill-stalled says nothing alone: add --stale-after, and how long.")
     try:
         return traced(recovery, code=_code(recovery), inputs=params.input_file)
     except OSError as error:
@@ -105,6 +107,8 @@ def _changes(params: Params) -> dict[str, Any]:
     for option, name in _SPANS.items():
         if getattr(params, option) is not None:
             changes[name] = _seconds(getattr(params, option))
+    if changes.get("timeout_seconds") == 0:
+        raise UsageError("--resume-timeout is 0: give a time above 0, or leave it out.")
     return changes
 
 

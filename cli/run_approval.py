@@ -45,9 +45,10 @@ def run(params: Params, out: Output) -> int:
     if out.json:
         out.document({"approval": params.approval, "status": status, "subjectDigest": digest})
     elif not granted:
-        out.note(
-            f"Waits for a person: `tacho run approve {params.run} {params.approval} --reason …`"
-        )
+        from shlex import quote
+
+        words = f"tacho run approve {params.run} {quote(params.approval)}"
+        out.note(f"Waits for a person: `{words} --reason …`")
     return OK if granted else NEEDS_PERSON
 
 

@@ -47,7 +47,9 @@ A keeper, a process of its own, does the work: when tacho itself is killed, the 
 how it ended is recorded all the same.
 
 A run that was cut off is resumed by wrapping the same command again: by hand, by `tacho run
-resume`, or by the watchdog with --auto-resume.
+resume`, or by the watchdog with --auto-resume. Not by the watchdog when its input came through a
+pipe or from a file (`… | tacho run exec`, `<data`), which would be empty then: a person wraps it
+again with its input, or says `tacho run resume --despite unsafe_to_retry`.
 
 The command finds the run in TACHO_STORE, TACHO_RUN_ID and TACHO_EPOCH and may record phases.
 

@@ -81,7 +81,7 @@ def _rows(
         came = "the run got further" if resume["progressed"] else "the run got no further"
         yield "Resume", f"returned {out.when(resume['time_us'])}: {came}"
         yield "Adapter", resume["error"] or "ended well"
-        yield "Said", str(resume["result"].get("reply") or "") or None
+        yield "Said", _said(resume["result"])
     for number, key in enumerate(doubted):
         yield "In doubt" if not number else "", key
     for number, (reason, detail) in enumerate(summary["attention"].items()):
@@ -93,6 +93,17 @@ def _versions(versions: list[int]) -> str | None:
     if not versions:
         return None
     return f"events of version {', '.join(map(str, versions))} (`tacho run events`)"
+
+
+def _said(result: Fields) -> str | None:
+    import json
+
+    reply = result.get("reply")
+    if not reply:
+        return None
+    omitted = [f"{count} characters of {name}" for name, count in result.get("omitted", {}).items()]
+    left_out = f"  ({', '.join(omitted)} are left out)" if omitted else ""
+    return json.dumps(reply, ensure_ascii=False, default=str) + left_out
 
 
 def _omitted(characters: int) -> str:

@@ -10,6 +10,7 @@ from tachograph.cli.task_cards import follow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from tachograph.bootstrap import Services
     from tachograph.cli.options import Params
     from tachograph.cli.output import Output
     from tachograph.resuming import Resumption
@@ -44,6 +45,8 @@ def run(params: Params, out: Output) -> int:
         raise UsageError("--despite or --takeover, and --reason, go together: say why.")
     services = open_store(out)
     run_id = find_run(services, params.run, out)
+    if params.despite:
+        _check(services, run_id, params)
     done = services.dispatcher.resume(
         run_id,
         unattended=params.unattended,
@@ -55,6 +58,28 @@ def run(params: Params, out: Output) -> int:
     )
     follow(services, [run_id], out)
     return report(run_id, done, out)
+
+
+def _check(services: Services, run_id: str, params: Params) -> None:
+    """Refuse what cannot be disregarded, or is not in the way.
+
+    The dispatcher plans anew: what comes into the way after this look still stops it.
+    """
+    from tachograph.domain.plan import FINISHED
+
+    plan = services.planner.plan(
+        run_id, unattended=params.unattended, timeout_seconds=timeout_of(params)
+    )
+    may = [each.code for each in plan.obstacles if each.despite]
+    wrong = [code for code in params.despite if code not in may]
+    if not wrong or any(each.code == FINISHED for each in plan.obstacles):
+        return
+    codes = [each.code + ("" if each.despite else " (not to be disregarded)")
+             for each in plan.obstacles]  # fmt: skip
+    raise UsageError(
+        f"--despite {wrong[0]} says nothing: in the way of {run_id} is "
+        f"{', '.join(codes) or 'nothing'}. `tacho run plan {run_id}` shows more."
+    )
 
 
 def report(run_id: str, done: Resumption, out: Output) -> int:

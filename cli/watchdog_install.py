@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tachograph.cli.opening import open_store
 from tachograph.cli.options import Option, Spec, UsageError, flag
+from tachograph.cli.watch_options import WATCHING, words
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,11 +25,14 @@ SPEC = Spec(
         "--interval", "Time between calls: seconds, or such as 5m.", default="60", metavar="TIME"
     ),
     KIND,
-    flag("--auto-resume", "Let it resume what may be resumed."),
     DRY_RUN,
+    *WATCHING,
     details="""Writes a systemd timer of your own, or a line of your crontab where there is no
 systemd. Doing it again changes nothing, or what you ask for differently. Each store has its own.
-Nothing else in the crontab is changed.""",
+Nothing else in the crontab is changed.
+
+What is named here, or in the variables of `watchdog run`, becomes part of the command line that
+is called; the secret of a webhook does not: name its file.""",
 )
 
 
@@ -40,7 +44,7 @@ def run(params: Params, out: Output) -> None:
 
     seconds = _interval(params.interval)
     store = open_store(out, read_only=True).folder
-    command = watchdog_command(store, auto_resume=params.auto_resume)
+    command = watchdog_command(store, words(params))
     planned = timers.plan(params.kind, seconds, command, os.environ, store=store)
     change = timers.install(planned, dry_run=params.dry_run)
     if out.json:
@@ -55,13 +59,13 @@ def run(params: Params, out: Output) -> None:
         out.note(timers.LINGER)
 
 
-def watchdog_command(store: str, *, auto_resume: bool) -> list[str]:
+def watchdog_command(store: str, options: list[str]) -> list[str]:
     """Return the command line that is installed: it needs no PATH, folder or variable."""
     import sys
 
-    options = ["--auto-resume"] if auto_resume else []
-    words = ["--store", store, "watchdog", "run", "--once", "--no-wait", *options]
-    return [sys.executable, "-m", "tachograph", *words]
+    called = ["--store", store, "watchdog", "run", "--once", "--no-wait", *options]
+    # -P: nothing that lies in the folder it is called in stands in for a module of ours.
+    return [sys.executable, "-P", "-m", "tachograph", *called]
 
 
 def as_json(change: Change, *, dry_run: bool) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tachograph.cli.opening import open_store
-from tachograph.cli.options import WHOLE, Option, Spec, UsageError, flag
+from tachograph.cli.options import Option, Spec, UsageError, flag
+from tachograph.cli.watch_options import WATCHING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,19 +22,8 @@ SPEC = Spec(
     flag("--once", "Look once, wait for the resumes, and end."),
     flag("--no-wait", "With --once: leave resumes to a process that tells on stderr of them."),
     Option("--interval", "Time between looks, until Ctrl-C.", metavar="SPAN"),
-    flag("--auto-resume", "Resume the runs whose job lets it."),
     flag("--dry-run", "Say what would be done; write nothing, send nothing."),
-    Option("--command", "Only runs of this command.", metavar="COMMAND", complete="command"),
-    Option("--timeout", "How long a resume may take.", metavar="SPAN"),
-    Option("--jobs", "Resumes at the same time.", kind=WHOLE, default=4, metavar="N"),
-    Option("--signal-file", "Append each signal to this file.", metavar="PATH", complete="path",
-           env="TACHO_SIGNAL_FILE"),
-    Option("--signal-command", "Run this for each signal, its JSON on stdin.", metavar="COMMAND",
-           env="TACHO_SIGNAL_COMMAND"),
-    Option("--webhook", "Post each signal there; signed with TACHO_WEBHOOK_SECRET.",
-           metavar="URL", env="TACHO_WEBHOOK"),
-    Option("--ping", "Report each look there, with /start and /fail: a dead man's switch.",
-           metavar="URL", env="TACHO_PING"),
+    *WATCHING,
     details="""A run whose owner is gone is found at once, one whose owner lives and records
 nothing after its --stale-after. Signals are given once for each situation: alerts, recoveries
 (only when the run got further) and needs_attention. What is still open is repeated in
@@ -42,7 +32,7 @@ active_needs_attention.
 \b
   tacho watchdog run --interval 60s --auto-resume
   tacho watchdog install --interval 60 --auto-resume""",
-)  # fmt: skip
+)
 
 INTERVAL = "60s"
 
@@ -99,7 +89,8 @@ def _once(params: Params, orders: Orders, out: Output) -> int:
     report: Report = Report(services.actor.now_us())
     try:
         watchdog.tick(report)
-        if not params.no_wait:
+        if crew.has_work and not params.no_wait:
+            messenger.announce()  # an alert does not wait for a resume that takes hours
             crew.wait()
         watchdog.count(report)
     except BaseException as error:

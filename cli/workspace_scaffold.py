@@ -28,6 +28,8 @@ auto-resume on. Nothing is overwritten.
 
 def run(params: Params, out: Output) -> None:
     """Write the files, and say how to go on."""
+    import shlex
+
     from tachograph.cli.workspaces import open_workspace
     from tachograph.dropin.scaffolding import scaffold
 
@@ -46,7 +48,8 @@ def run(params: Params, out: Output) -> None:
     out.line(str(made.adapter))
     out.line(str(made.job))
     program = "python3" if made.job.suffix == ".py" else "bash"
+    resume = ["python3", tasks.workspace.resume_runner, "--task-id", made.task_id]
     out.note(f"Write your phases in {made.adapter.name}; they run as they are, too:")
-    out.note(f"  {program} {made.job}")
+    out.note(f"  {shlex.join([program, str(made.job)])}")
     out.note("Kill it in the middle, and the watchdog goes on with it, or you:")
-    out.note(f"  python3 {tasks.workspace.resume_runner} --task-id {made.task_id}")
+    out.note(f"  {shlex.join(resume)}")

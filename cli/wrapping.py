@@ -23,12 +23,13 @@ from tachograph.cli.recoveries import declared
 from tachograph.cli.starts import environment
 from tachograph.cli.values import pairs
 from tachograph.continuing import start_phase
-from tachograph.domain.errors import FencedError, TachographError
+from tachograph.domain.errors import FencedError, ProcessNotFoundError, TachographError
 from tachograph.domain.outcome import is_outcome, traits
 from tachograph.domain.recovery import Recovery
 from tachograph.executing import PHASE, Expected, conclude
 from tachograph.infra import keeper
 from tachograph.infra.child import in_foreground, run_child
+from tachograph.infra.feeding import is_fed
 from tachograph.keeping import Heartbeat
 from tachograph.starting import Start
 
@@ -80,7 +81,7 @@ def execute(params: Params, out: Output) -> int:
         run_id=params.id,
         title=params.title,
         parent=params.parent,
-        recovery=_recovery(params),
+        recovery=_recovery(params, out),
         joins=joined(),
     )
     if params.timeout is not None and params.timeout <= 0:
@@ -94,20 +95,39 @@ def execute(params: Params, out: Output) -> int:
         ended = _run(session, services, params)
     except OSError as error:
         return _not_run(session, error, params, out)
+    except TachographError:
+        out.warn(f"tacho: {params.argv[0]} was not run: that it starts cannot be recorded.")
+        raise
     return _report(session, ended, expected, params, out)
 
 
-def _recovery(params: Params) -> Recovery:
-    """Return how the run may be continued: by this very command, where nothing else is named."""
-    said = declared(params) or Recovery()
+def _recovery(params: Params, out: Output) -> Recovery | None:
+    """Return how the run may be continued: by this very command, where nothing else is named.
+
+    What is fed to the command is gone by then: it would run with empty input, and seem to do well.
+    """
+    given = declared(params)
+    said = given or Recovery()
     if said.can_be_dispatched:
         return said
-    return said.changed(command=_this_command(params), working_folder=str(Path.cwd()))
+    try:
+        said = said.changed(command=_this_command(params), working_folder=str(Path.cwd()))
+    except FileNotFoundError:  # the folder was deleted: nothing can be started in it
+        return given
+    if not is_fed(0):
+        return said
+    if said.auto_resume:
+        out.note(
+            "tacho: the command gets its input through a pipe or from a file, which a resume "
+            "cannot repeat: the watchdog will ask a person. If it reads none, add </dev/null."
+        )
+    return said.changed(safe_to_retry=False)
 
 
 def _this_command(params: Params) -> list[str]:
     """Return the words that wrap the same command once more, as it was wrapped now."""
-    words = [sys.executable, "-m", "tachograph", "run", "exec", "--quiet"]
+    # -P: a file of the job's folder, such as signal.py, stands in for no module of ours.
+    words = [sys.executable, "-P", "-m", "tachograph", "run", "exec", "--quiet"]
     for name in ("name", "id", "title", "parent"):
         if getattr(params, name) is not None:
             words += [f"--{name}", getattr(params, name)]
@@ -126,29 +146,36 @@ def _this_command(params: Params) -> list[str]:
 
 def _run(session: Session, services: Services, params: Params) -> Ended:
     variables = environment(services.folder, session.run_id, session.epoch)
-    heartbeat = Heartbeat(session.beat, services.settings.heartbeat_seconds)
     sys.stdout.flush()
-    heartbeat.start()
-    try:
+    with contextlib.ExitStack() as until_it_ended:
+
+        def begin(pid: int) -> None:
+            _record_worker(session, services, pid)
+            # Not earlier: the child is forked while there is no other thread.
+            heartbeat = Heartbeat(session.beat, services.settings.heartbeat_seconds)
+            heartbeat.start()
+            until_it_ended.callback(heartbeat.stop)
+
         return run_child(
             params.argv,
             {**os.environ, **variables},
             tail_bytes=params.tail_bytes,
             timeout_seconds=params.timeout,
-            on_started=partial(_note_worker, session, services),
+            on_started=begin,
         )
-    finally:
-        heartbeat.stop()
 
 
-def _note_worker(session: Session, services: Services, pid: int) -> None:
-    """Record the command's process: while it lives the run does, even when we are killed.
+def _record_worker(session: Session, services: Services, pid: int) -> None:
+    """Record the process that is about to run the command: while it lives, the run does.
 
-    A command that has ended needs none, and one that runs is not ended by a full disk.
+    Raises what forbids it, and then the command does not run: a copy that nobody knows of would
+    work on when we are killed, beside the one that takes the run up.
     """
-    with contextlib.suppress(TachographError, OSError):
+    try:
         worker = services.owner(pid).to_fields()
-        session.execute(lambda run, cause: run.start_worker(cause, worker))
+    except ProcessNotFoundError:
+        return  # a signal has ended it meanwhile
+    session.execute(lambda run, cause: run.start_worker(cause, worker))
 
 
 def _not_run(session: Session, error: OSError, params: Params, out: Output) -> int:

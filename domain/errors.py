@@ -13,7 +13,23 @@ class TachographError(Exception):
     template = "{0}"
 
     def __str__(self) -> str:
-        return self.template.format(*self.args) if self.args else str(type(self).__doc__)
+        if not self.args:
+            return str(type(self).__doc__)
+        shown = [_Text(each) if isinstance(each, str) else each for each in self.args]
+        return self.template.format(*shown)
+
+
+class _Text(str):
+    """An argument that a template can show in a command too: `{0.shell}`."""
+
+    __slots__ = ()
+
+    @property
+    def shell(self) -> str:
+        """The text as a shell takes it."""
+        from shlex import quote
+
+        return quote(self)
 
 
 # The store: what bytes, disks and other processes can do to a command.
@@ -313,8 +329,9 @@ class RunOwnedError(RefusalError):
     """A live process owns the run."""
 
     template = (
-        "Run {0} is owned by {1}, which is alive. Wait for it or stop it; to take the run over "
-        "all the same, start it with --takeover and --reason."
+        "Run {0} is at work: {1}. Wait for it, or stop it with `tacho run cancel {0} --reason …`. "
+        "To take it over all the same, give `tacho run start` or `tacho run resume` --takeover "
+        "and --reason."
     )
 
 
@@ -410,7 +427,7 @@ class EffectInDoubtError(RefusalError):
 
     template = (
         "Effect {1!r} of run {0} was begun in attempt {2} and has no result: it may have "
-        "happened. Look, then say so: `tacho run effect {1!r} --run {0} --done --reason …`, "
+        "happened. Look, then say so: `tacho run effect {1.shell} --run {0} --done --reason …`, "
         "or `--retry --reason …` to let it be done again."
     )
 
@@ -452,8 +469,9 @@ class ApprovalPendingError(RefusalError):
     """A person has to agree before the run goes on."""
 
     template = (
-        "Run {0} waits for approval of {1!r}. Decide with `tacho run approve {0} {1} --reason …` "
-        "or `tacho run reject {0} {1} --reason …`, then resume it."
+        "Run {0} waits for approval of {1!r}. Decide with "
+        "`tacho run approve {0} {1.shell} --reason …` or "
+        "`tacho run reject {0} {1.shell} --reason …`, then resume it."
     )
 
 

@@ -141,7 +141,10 @@ def judge_attempt(
         verdict.state == ALIVE or (verdict.state == GONE and owner.kind == UNOWNED)
     ):
         since_us = lease.time_us if lease is not None and lease.epoch == epoch else None
-        return Liveness(verdict.state, verdict.reason, since_us)
+        reason = verdict.reason
+        if verdict.state == ALIVE and worker is not None and process_start(worker.pid or 0) is None:
+            reason = f"process {worker.pid} has ended; what it has started is still at work"
+        return Liveness(verdict.state, reason, since_us)
     return judge(
         owner,
         here=here,

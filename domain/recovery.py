@@ -82,7 +82,7 @@ class Recovery(_Fields):
         python: str | None = None,
     ) -> None:
         self.adapter = adapter
-        self.command = None if command is None else list(command)
+        self.command = _listed(command)
         self.working_folder = working_folder
         self.auto_resume = auto_resume
         self.safe_to_retry = safe_to_retry
@@ -93,25 +93,30 @@ class Recovery(_Fields):
         self.kill_stalled = kill_stalled
         self.in_doubt = in_doubt
         self.timeout_seconds = timeout_seconds
-        self.traces = [dict(trace) for trace in traces]
-        self.artifact_check = None if artifact_check is None else list(artifact_check)
+        self.traces = [dict(each) if isinstance(each, dict) else each for each in traces]
+        self.artifact_check = _listed(artifact_check)
         self.python = python
 
     def check(self) -> None:
         """Raise InvalidValueError for what makes no sense."""
         for what in ("adapter", "working_folder", "python"):
             if getattr(self, what) is not None:
-                checks.text(what.replace("_", " "), getattr(self, what))
+                _check_text(what.replace("_", " "), getattr(self, what))
         for what in ("command", "artifact_check"):
-            words = getattr(self, what)
-            if words is not None and not (words and all(isinstance(each, str) for each in words)):
-                raise InvalidValueError(what.replace("_", " "), words, "it must be a list of words")
+            if getattr(self, what) is not None:
+                _check_words(what.replace("_", " "), getattr(self, what))
         for what in ("stale_after_seconds", "resume_window_seconds", "timeout_seconds"):
             if getattr(self, what) is not None:
                 checks.at_least(what.replace("_", " "), getattr(self, what), 0)
+        if self.timeout_seconds == 0:
+            raise InvalidValueError("timeout seconds", 0, "give a time above 0, or None for none")
         checks.at_least("backoff seconds", self.backoff_seconds, 0)
         checks.whole("max retries", self.max_retries, 0)
         checks.one_of("in doubt", self.in_doubt, IN_DOUBT)
+        if self.kill_stalled and self.stale_after_seconds is None:
+            raise InvalidValueError("kill stalled", True, "say with stale_after_seconds when")  # noqa: FBT003
+        for trace in self.traces:
+            _check_trace(trace)
 
     @property
     def can_be_dispatched(self) -> bool:
@@ -150,6 +155,33 @@ class Recovery(_Fields):
     def from_fields(cls, fields: Mapping[str, Any] | None) -> Recovery:
         """Return what an event stored; names that only a newer Tachograph knows are left out."""
         return cls(**{name: value for name, value in (fields or {}).items() if name in _KNOWN})
+
+
+def _listed(words: Sequence[str] | None) -> list[str] | None:
+    """Return a list of its own; a text stays one, for `check` to refuse, not a list of letters."""
+    return words if words is None or isinstance(words, str) else list(words)  # type: ignore[return-value]
+
+
+def _check_text(what: str, value: object) -> None:
+    checks.text(what, value)
+    if "\0" in str(value):
+        raise InvalidValueError(what, value, "a NUL reaches no program and is in no path")
+
+
+def _check_words(what: str, words: object) -> None:
+    if not isinstance(words, list) or not words or not all(isinstance(each, str) for each in words):
+        raise InvalidValueError(what, words, "it must be a list of words")
+    if any("\0" in word for word in words):
+        raise InvalidValueError(what, words, "a NUL reaches no program and is in no path")
+
+
+def _check_trace(trace: object) -> None:
+    if not isinstance(trace, dict):
+        raise InvalidValueError("trace", trace, "it must hold path, size, sha256 and what")
+    _check_text("path of a trace", trace.get("path"))
+    checks.whole("size of a trace", trace.get("size"), 0)
+    checks.text("sha256 of a trace", trace.get("sha256"))
+    checks.one_of("what of a trace", trace.get("what"), (CODE, INPUT))
 
 
 _KNOWN = frozenset(Recovery.__slots__)

@@ -57,8 +57,8 @@ class RecoveryState:
         self.owner: Any = None
         self.worker: Any = None
         """Fields of the process that does the work for the owner, when it is another one."""
-        self.joiner: Any = None
-        """Fields of the process that the worker has started, and that records for it."""
+        self.joiners: list[Fields] = []
+        """Fields of the newest processes that the worker has started, and that record for it."""
         self.processes: list[list[Any]] = []
         """[epoch, boot id, pid, start time] of the newest owners and workers."""
         self.recovery: Any = None
@@ -72,6 +72,8 @@ class RecoveryState:
         self.dispatch: Fields | None = None
         """The resume under way: version, epoch, adapter, kind, progress_version, unattended, and
         timeout_seconds."""
+        self.sent_epoch = 0
+        """The last attempt that a dispatcher began, and whose first owner it was."""
         self.resumes = 0
         self.futile = 0
         """Unattended resumes in a row since the run got further the last time."""
@@ -94,12 +96,19 @@ class RecoveryState:
         self.history: list[Any] = []
 
     @property
+    def joiner(self) -> Fields | None:
+        """Fields of the process that was the last to join the worker."""
+        return self.joiners[-1] if self.joiners else None
+
+    @property
     def own_processes(self) -> list[Fields]:
         """Fields of the processes that work for this run alone, the worker first.
 
-        A dispatcher is none of them: it may be a watchdog that serves other runs too.
+        A dispatcher is none of them, not even when its resume has returned: it may be a watchdog
+        that serves other runs too.
         """
-        found = [self.worker] if self.dispatch is not None else [self.worker, self.owner]
+        was_sent = self.sent_epoch == self.epoch
+        found = [self.worker] if was_sent else [self.worker, self.owner]
         return [process for process in found if process is not None]
 
     @property
@@ -127,7 +136,8 @@ class RecoveryState:
 
 def attempt_started(run: RecoveryState, fields: Fields) -> None:
     """Forget what belonged to the attempt before."""
-    run.worker = run.joiner = None
+    run.worker = None
+    run.joiners = []
     run.blocked = None
     run.dispatch = None
     run.knows_process(fields["owner"] or {})
@@ -136,7 +146,7 @@ def attempt_started(run: RecoveryState, fields: Fields) -> None:
 def _worker_started(run: RecoveryState, fields: Fields) -> None:
     run.knows_process(fields["worker"] or {})
     if fields["joined"]:
-        run.joiner = fields["worker"]
+        run.joiners = [*run.joiners, fields["worker"]][-MOST_PROCESSES:]
     else:
         run.worker = fields["worker"]
 
@@ -192,6 +202,7 @@ def _resume_dispatched(run: RecoveryState, fields: Fields) -> None:
         "kind": execute.get("kind") if isinstance(execute, dict) else None,
         "timeout_seconds": execute.get("timeout_seconds") if isinstance(execute, dict) else None,
     }
+    run.sent_epoch = run.epoch
     run.resumes += 1
     run.futile += unattended
     run.dispatched_us = fields["time_us"]

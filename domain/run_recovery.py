@@ -46,7 +46,7 @@ class RecoveryCommands(RunRules):
         `joined` says that the worker has started it: it records for the worker from now on.
         """
         self._owned(cause)
-        if dict(worker) not in (self.worker, self.joiner if joined else None):
+        if dict(worker) != self.worker and not (joined and dict(worker) in self.joiners):
             self._record(events.WorkerStarted, cause, worker=dict(worker), joined=joined)
 
     def depend_on(self, cause: Cause, runs: Sequence[str]) -> None:

@@ -83,7 +83,7 @@ def _function(
     found, code_path = _locate(module, bases)
     if not found:
         raise AdapterNotFoundError(name, f"a module {module} in {bases[0]} and on Python's path")
-    return AdapterCommand(kind, name, [sys.executable, "-m", RUNNER, target], code_path)
+    return AdapterCommand(kind, name, [sys.executable, "-P", "-m", RUNNER, target], code_path)
 
 
 def _python_path(environment: Mapping[str, str]) -> list[str]:

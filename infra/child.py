@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING
 
 from tachograph.domain.ended import Ended
+from tachograph.infra.gated import Gated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +41,8 @@ def run_child(
 ) -> Ended:
     """Run a command to its end. Raises OSError when it cannot be run at all.
 
-    `on_started` is told its pid; it may have ended by then.
+    `on_started` is told its pid. The command runs after it has returned, and never when it
+    raises, which is raised here too. A signal may have ended the process by then.
 
     What it writes is passed on at once, byte for byte. A descendant that outlives the command
     may keep its streams; what it writes later is not waited for. After `timeout_seconds` the
@@ -53,21 +55,14 @@ def run_child(
         _Pipes(capture_stderr) as pipes,
         _Forwarding(shared=shared) as forwarding,
     ):
-        started = time.monotonic()
-        pid = os.posix_spawnp(
-            argv[0],
-            list(argv),
-            environment,
-            file_actions=pipes.actions(),
-            setsigdef=[signal.SIGPIPE],  # Python ignores it, and a child would inherit that
-            # 0: a group of its own, which can be signalled as a whole.
-            setpgroup=os.getpgrp() if shared else 0,
-        )
+        # A group of its own can be signalled as a whole.
+        gated = Gated(argv, environment, streams=pipes.theirs, own_group=not shared)
         pipes.close_theirs()
-        child = _Child(pid, shared=shared, timeout_seconds=timeout_seconds)
+        child = _Child(gated.pid, shared=shared)
         forwarding.attach(child.forward)
-        if on_started is not None:
-            on_started(pid)
+        _open_gate(gated, on_started)
+        started = time.monotonic()
+        child.limit(timeout_seconds)
         code = os.waitstatus_to_exitcode(_wait(child, pipes, wakeup, tail))
         return Ended(
             code if code >= 0 else None,
@@ -78,6 +73,16 @@ def run_child(
             timed_out=child.timed_out,
             asked=tuple(forwarding.received),
         )
+
+
+def _open_gate(gated: Gated, on_started: Callable[[int], None] | None) -> None:
+    try:
+        if on_started is not None:
+            on_started(gated.pid)
+    except BaseException:
+        gated.give_up()
+        raise
+    gated.let_go()
 
 
 class Tail:
@@ -122,11 +127,15 @@ def _wait(child: _Child, pipes: _Pipes, wakeup: _Wakeup, tail: Tail) -> int:
 class _Child:
     """The process, and who is signalled with it."""
 
-    def __init__(self, pid: int, *, shared: bool, timeout_seconds: float | None) -> None:
+    def __init__(self, pid: int, *, shared: bool) -> None:
         self.pid = pid
         self.timed_out = False
         self._shared = shared
-        self._deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+        self._deadline: float | None = None
+
+    def limit(self, seconds: float | None) -> None:
+        """Give it so much time from now on; None for as long as it wants."""
+        self._deadline = None if seconds is None else time.monotonic() + seconds
 
     def forward(self, number: int) -> None:
         """Send a signal on: to the child's group, or to the child alone where the group is ours."""
@@ -159,12 +168,13 @@ class _Pipes:
     """The pipes that a child writes to, and where each is passed on."""
 
     def __init__(self, capture_stderr: bool) -> None:
+        self.theirs: dict[int, int] = {}
+        """The child's ends, and which of its streams each is to be."""
         self._targets: dict[int, int] = {}
-        self._theirs: dict[int, int] = {}
         for target in (1, 2) if capture_stderr else (1,):
             ours, theirs = os.pipe()
             self._targets[ours] = target
-            self._theirs[theirs] = target
+            self.theirs[theirs] = target
 
     def __enter__(self) -> Self:
         return self
@@ -179,14 +189,10 @@ class _Pipes:
         for ours in list(self._targets):
             self._close(ours)
 
-    def actions(self) -> list[Any]:
-        """Return what the child does with its ends."""
-        return [(os.POSIX_SPAWN_DUP2, theirs, target) for theirs, target in self._theirs.items()]
-
     def close_theirs(self) -> None:
         """Close the child's ends, which it has by now."""
-        while self._theirs:
-            os.close(self._theirs.popitem()[0])
+        while self.theirs:
+            os.close(self.theirs.popitem()[0])
 
     def pump(self, tail: Tail, other: int | None, patience: float | None) -> bool:
         """Pass on what there is, after waiting for it or `other`; False when there was nothing."""

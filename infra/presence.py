@@ -72,12 +72,12 @@ class Presence:
         self._boot_id = processes.boot_id() if boot_id is None else boot_id
         self._folder = folder
         self._path = os.path.join(folder, self._boot_id or _NO_BOOT)
+        self._mending = os.path.join(folder, "lock")
         self._lease_seconds = lease_seconds
         self._read_only = read_only
         self._codec = Codec()
         self._environment: Environment | None = None
         self._is_writable = False
-        self._seen: tuple[int, int] | None = None
         self._lock, self._pid = Lock(), os.getpid()
 
     def beat(
@@ -87,16 +87,18 @@ class Presence:
         note: Mapping[str, Any] | None = None,
         *,
         lease_seconds: float | None = None,
+        ago_us: int = 0,
     ) -> None:
         """Renew the lease of an attempt; the lease of a later one (higher epoch) stays.
 
         The lease says itself how long it is good for, so that no reader's settings shorten it.
+        `ago_us` is how long ago the sign of life was that it stands for.
         Raises UnstorableValueError for a note that has no stored form, and nothing else.
         """
         seconds = self._lease_seconds if lease_seconds is None else lease_seconds
         noted = None if note is None else dict(note)
-        boottime_us = clock.boottime_us()
-        fields = [stream, epoch, boottime_us, clock.now_us(), seconds, noted]
+        boottime_us = clock.boottime_us() - ago_us
+        fields = [stream, epoch, boottime_us, clock.now_us() - ago_us, seconds, noted]
         value = self._codec.pack(fields, "note")
         key = stream_key(stream)[0]
 
@@ -207,7 +209,7 @@ class Presence:
             try:
                 self._opened(write=True).update(work)
             except StoreCorruptError:
-                self._mend()
+                self._mend(work)
             except (StoreNotFoundError, StoreClosedError):
                 continue  # somebody deleted, mended or closed it at this very moment
             except (StoreError, OSError):
@@ -242,37 +244,57 @@ class Presence:
             ):
                 self._close()
             if self._environment is None:
-                self._seen = found
                 self._environment = self._open(write=write)
                 self._is_writable = write
             return self._environment
 
     def _open(self, *, write: bool) -> Environment:
-        is_new = write and not os.path.isdir(self._path)
-        environment = open_environment(
+        if not write:
+            return self._open_files(write=False)
+        os.makedirs(self._folder, exist_ok=True)
+        # LMDB makes a data file where it finds none. Were the folder put aside between our look
+        # and LMDB's, there would be two, and the beats in the first one would be lost.
+        with FileLock(self._mending, shared=True):
+            is_new = not os.path.isdir(self._path)
+            environment = self._open_files(write=True)
+            if is_new:
+                self._remove_others()
+            return environment
+
+    def _open_files(self, *, write: bool) -> Environment:
+        return open_environment(
             self._path, readonly=not write, create=write, map_size=MAP_SIZE, sync=False
         )
-        if is_new:
-            self._remove_others()
-        return environment
 
     def _close(self) -> None:
         environment, self._environment = self._environment, None
         if environment is not None:
             environment.close()
 
-    def _mend(self) -> None:
+    def _mend(self, work: Callable[[Transaction], None]) -> None:
         """Put the damaged folder aside, unless another process has just done so."""
         with self._guard():
             self._close()
             try:
-                with FileLock(os.path.join(self._folder, "lock")):
-                    if identity(self._path) == self._seen:
+                with FileLock(self._mending):
+                    if self._is_damaged(work):
                         aside = os.path.join(self._folder, f"damaged-{os.urandom(8).hex()}")
                         os.rename(self._path, aside)
                         self._remove_others()
             except OSError:
                 return
+
+    def _is_damaged(self, work: Callable[[Transaction], None]) -> bool:
+        """Try once more, while nobody can mend it: the number of a file may be used again."""
+        try:
+            environment = self._open_files(write=True)
+            try:
+                environment.update(work)
+            finally:
+                environment.close()
+        except StoreError as error:
+            return isinstance(error, StoreCorruptError)
+        return False
 
     def _remove_others(self) -> None:
         """Remove what earlier boots left, and what was damaged."""

@@ -74,6 +74,8 @@ def leaves_members(leader: int, proc: str = PROC) -> bool:
     """Say whether anything lives in the session or group of a process that has ended."""
     if sys.platform != "linux":
         return _leaves_members_elsewhere(leader)
+    if not _is_our_view(proc):  # its numbers are others', or there are none
+        return _leaves_group(leader)
     for name in os.listdir(proc):
         if name.isdecimal():
             status = _read(f"{proc}/{name}/stat") or b""
@@ -82,6 +84,16 @@ def leaves_members(leader: int, proc: str = PROC) -> bool:
             if len(fields) > 3 and fields[0] not in b"ZX" and leader in map(int, fields[2:4]):
                 return True
     return False
+
+
+def _leaves_group(leader: int) -> bool:
+    try:
+        os.killpg(leader, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # it belongs to somebody else
+        return True
+    return True
 
 
 def _leaves_members_elsewhere(leader: int) -> bool:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
         name: str
         """What to call it in messages; holds no secret."""
+        receiver: str
+        """What tells it from every other one; never shown, since an address may be a secret."""
 
         def send(self, signal: Signal) -> None:
             """Hand one signal on. Raises SinkDownError when the next one has no chance either."""
@@ -117,6 +119,7 @@ class FileSink:
     def __init__(self, path: str) -> None:
         self._path = os.path.abspath(os.path.expanduser(path))
         self.name = f"file {self._path}"
+        self.receiver = self.name
 
     def send(self, signal: Signal) -> None:
         """Append a signal in one write, so that lines of several processes do not mix."""
@@ -167,6 +170,7 @@ class CommandSink:
         self._command = command
         self._timeout_seconds = timeout_seconds
         self.name = f"command {command.split(None, 1)[0] if command.strip() else '(empty)'}"
+        self.receiver = f"command {command}"
 
     def send(self, signal: Signal) -> None:
         """Run the command to its end. Raises unless its exit code is 0."""

@@ -271,11 +271,15 @@ def _read(path: str) -> str | None:
 
 
 def _write(path: str, text: str) -> None:
-    """Write a file so that nobody ever reads half of it."""
+    """Write a file that only its owner reads, for a URL may be secret, and never half of it."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(f"{path}.new", "w", encoding="utf-8", errors="surrogateescape") as file:
+    new = f"{path}.new"
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(new)  # left by a process that was killed right here
+    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)
-    os.replace(f"{path}.new", path)
+    os.replace(new, path)
 
 
 # cron

@@ -49,6 +49,7 @@ class Webhook:
         now: Callable[[], float] = time.time,
     ) -> None:
         self.name = f"webhook {public(url)}"
+        self.receiver = f"webhook {url}"
         self._secret = secret
         self._now = now
         self._caller = _Caller(url, ATTEMPTS, sleep)

@@ -52,8 +52,9 @@ def record(
     be robbed. With `log_warnings` what the job logs at WARNING and above is noted in the run.
 
     With `auto_resume` the watchdog starts this program once more, as it was started, when its
-    process is gone; `recovery` says more exactly how the run may be continued. Both count when
-    the run is created. `depends_on` names runs that have to end well before this one starts.
+    process is gone (InvalidValueError where it could not be started again, as a program read
+    from stdin); `recovery` says more exactly how the run may be continued. Both count when the
+    run is created. `depends_on` names runs that have to end well before this one starts.
 
     Entering the block raises RunOwnedError while another live process owns the run,
     InputsChangedError when `run_id` was used for other inputs, DependenciesWaitingError when

@@ -190,7 +190,10 @@ def open_store(
 
 def find(store: str | None = None) -> tuple[str, str]:
     """Return the folder of the store to use, and by which rule it was found."""
-    return store_folder.find_store(store, os.environ, os.getcwd(), os.path.expanduser("~"))
+    named = os.environ.get("TACHO_STORE", "") if store is None else store
+    # A path that does not count from the current folder is found when that was deleted, too.
+    here = os.sep if os.path.isabs(named) else os.getcwd()
+    return store_folder.find_store(store, os.environ, here, os.path.expanduser("~"))
 
 
 def joined() -> tuple[str, int] | None:

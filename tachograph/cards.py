@@ -150,7 +150,7 @@ def phase(run: RunState) -> str:
 def last_checkpoint(run: RunState) -> str | None:
     """Return when the last checkpoint was saved; an imported one says so itself."""
     if run.checkpoint_us is None or run.checkpoint is None:
-        return None
+        return _imported(run, "last_checkpoint_at")
     state = run.checkpoint["state"]
     at = state.get("at") if isinstance(state, dict) else None
     return at if isinstance(at, str) else iso(run.checkpoint_us)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tachograph.domain import errors, outcome
-from tachograph.domain.gate import Facts
+from tachograph.domain.gate import Facts, judge
+from tachograph.domain.recovery_state import ending_key
 from tachograph.measuring import measure
 
 if TYPE_CHECKING:
@@ -92,7 +93,8 @@ def conclude(
 
     An exit code that means success is judged by the gate: by the expected files where there
     are any, else by what the command itself recorded. A command that ended the attempt itself
-    has the last word. Raises FencedError when another attempt owns the run by now.
+    has the last word. Only an end that is final counts as progress: a watchdog does not try for
+    ever what fails again and again. Raises FencedError when another attempt owns the run by now.
     """
     run = session.reload()
     missing = expected.missing()
@@ -102,7 +104,7 @@ def conclude(
     result = session.payloads.store(ending(ended), "result")
 
     def record(run: Run, why: Cause, result_of_run: tuple[str, str, str] | None) -> None:
-        run.complete_step(why, f"{PHASE}:{session.epoch}", result)
+        run.complete_step(why, ending_key(session.epoch), result)
         for path, (size, sha256) in made.items():
             absolute = str(Path(path).absolute())
             run.record_artifact(why, path, path=absolute, size=size, sha256=sha256)
@@ -110,9 +112,11 @@ def conclude(
             how, reason, code = result_of_run
             run.finish(why, how, reason=reason, reason_code=code)
             return
-        run.end_phase(why, PHASE, summary=described(ended))
-        if len(expected):
-            run.judge(why, Facts(inputs=len(expected), outputs=len(made)))
+        facts = Facts(inputs=len(expected), outputs=len(made)) if len(expected) else None
+        if _is_final(run, facts):
+            run.end_phase(why, PHASE, summary=described(ended))
+        if facts is not None:
+            run.judge(why, facts)
         run.finish(why)
 
     bad = bad_ending(ended, success_codes)
@@ -123,6 +127,14 @@ def conclude(
         session.execute(lambda run, why: record(run, why, left))
     run = session.run
     return Verdict(run.outcome or "", run.reason, run.reason_code, missing)
+
+
+def _is_final(run: Run, facts: Facts | None) -> bool:
+    """Say whether the run will be over by its verdict; if not, its phase is to be run again."""
+    if facts is None and run.verdict is not None:
+        return outcome.is_terminal(run.verdict["outcome"], run.verdict["reason_code"])
+    judgement = judge(run.counted_facts() if facts is None else facts)
+    return outcome.is_terminal(judgement.outcome, judgement.reason_code)
 
 
 def bad_ending(ended: Ended, success_codes: Sequence[int]) -> tuple[str, str, str] | None:

@@ -58,15 +58,13 @@ class Lookout:
         return self._services.liveness(run)
 
     def sharing(self, run: Run) -> list[str]:
-        """Return the other runs that count on the process of a run."""
-        process = run.worker or run.owner
-        if process is None:
-            return []
+        """Return the other runs that count on a process which would be stopped with a run."""
 
         def question(view: Any) -> list[str]:
-            return [str(view.card_at(created)["id"]) for created in view.counting_on(process)]
+            found = [view.counting_on(process) for process in run.own_processes]
+            return [str(view.card_at(created)["id"]) for each in found for created in each]
 
-        return [other for other in self.ask(question) if other != run.id]
+        return [other for other in dict.fromkeys(self.ask(question)) if other != run.id]
 
     def process_state(self, process: dict[str, Any]) -> str:
         """Say whether a process is alive, gone or unknown, by itself alone."""

@@ -51,8 +51,22 @@ class Planner:
         `unattended` is for a watchdog, for which more stands in the way than for a person.
         `timeout_seconds` is how long the adapter may take, where not what the job declared.
         """
-        run = self.load(run_id)
+        run = self._as_resumed(self.load(run_id))
         return self.plan_of(run, unattended=unattended, timeout_seconds=timeout_seconds)
+
+    def _as_resumed(self, run: Run) -> Run:
+        """Return a run as a resume finds it: the return of a killed dispatcher's resume recorded.
+
+        Nothing is recorded: that is done to a copy.
+        """
+        if run.dispatch is None or self.is_alive(run):
+            return run
+        from tachograph.domain.event import Cause
+
+        found = type(run)()
+        found.restore(run.to_snapshot())
+        found.return_resume(Cause(self._now_us(), "plan", "", 0, 0), {})
+        return found
 
     def load(self, run_id: str) -> Run:
         """Return a run as it is now. Raises RunNotFoundError."""

@@ -197,7 +197,7 @@ class Dispatcher:
             if not ours and self._planner.is_alive(run):
                 return None
             try:
-                return self._adopt(run)
+                return self._adopt(run, ours=ours)
             except errors.VersionConflictError:
                 continue  # somebody else did something: look again
 
@@ -336,7 +336,7 @@ class Dispatcher:
 
     # What a killed dispatcher left.
 
-    def _adopt(self, run: Run) -> Resumption:
+    def _adopt(self, run: Run, *, ours: bool) -> Resumption:
         """Record the return of a resume that nobody waits for any more."""
         dispatch = run.dispatch or {}
         outputs = self._adapters.outputs(run.id, dispatch["epoch"])
@@ -344,9 +344,12 @@ class Dispatcher:
         reply = self._reply({"kind": dispatch.get("kind")}, stdout)
         result = {
             "adopted": True,
+            "left_running": self._left_running(run) if ours else [],
             "reply": self._payloads.store(reply, "reply"),
             "stderr": self._payloads.store(stderr.decode("utf-8", "replace"), "stderr"),
-            "error": "its dispatcher was killed; what the adapter had done by then is kept",
+            "error": "how it ended could not be recorded; what it had done by then is kept"
+            if ours
+            else "its dispatcher was killed; what the adapter had done by then is kept",
         }
         progressed = run.return_resume(self._actor.cause(), result)
         self._repository.save(run)
@@ -359,6 +362,15 @@ class Dispatcher:
             progressed=progressed,
             outcome=run.outcome or run.ended,
         )
+
+    def _left_running(self, run: Run) -> list[int]:
+        """Return the worker if it lives: the next try must not work beside it."""
+        worker = run.worker or {}
+        try:
+            lives = bool(worker) and self._adapters.owner(worker["pid"]).to_fields() == worker
+        except errors.ProcessNotFoundError:
+            lives = False
+        return [worker["pid"]] if lives else []
 
 
 def refusal(run: Run, obstacle: Obstacle) -> errors.RefusalError:

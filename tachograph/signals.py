@@ -112,7 +112,10 @@ def alert(run: Run, situation: str, reason: str, age_us: int) -> Signal:
 
 def recovery(before: Run, after: Run, done: Resumption, now_us: int) -> Signal:
     """Say that a run got further by a resume."""
-    stands = f"ended as {done.outcome}" if done.outcome else f"is in phase {phase(after) or '-'}"
+    where = phase(after)
+    stands = f"is in phase {where}" if where else "is unfinished"
+    if done.outcome:
+        stands = f"ended as {done.outcome}"
     return {
         **_of(after, 0),
         "id": f"{after.id}:{done.epoch}:recovered",

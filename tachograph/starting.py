@@ -117,8 +117,8 @@ class Starter:
 
         One process at a time: whoever joined before has ended, or is above the caller.
         """
-        if run.joiner is not None:
-            other = self._in_the_way(run.joiner, owner)
+        for joiner in run.joiners:
+            other = self._in_the_way(joiner, owner)
             if other is not None:
                 raise errors.RunOwnedError(run.id, other)
         if owner.kind == PROCESS:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
             ...
 
         def sharing(self, run: Run) -> list[str]:
-            """Return the other runs that count on the process of a run."""
+            """Return the other runs that count on a process which would be stopped with a run."""
             ...
 
         def process_state(self, process: Fields) -> str:

@@ -11,6 +11,7 @@ from itertools import islice
 from tachograph import signals
 from tachograph.domain import attention, errors
 from tachograph.domain.liveness import ALIVE, GONE
+from tachograph.domain.plan import OWNED
 from tachograph.domain.recovery_state import SILENT
 from tachograph.sighting import (
     Sighting,
@@ -24,11 +25,11 @@ from tachograph.sighting import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
     from typing import Any
 
     from tachograph.domain.event import Cause
-    from tachograph.domain.plan import Plan
+    from tachograph.domain.plan import Obstacle, Plan
     from tachograph.domain.run import Run
     from tachograph.resuming import Resumption
     from tachograph.signals import Report
@@ -119,18 +120,17 @@ class Watchdog:
         """
         now = self._around.now()
         seen = self._around.moments()
-        for run_id in dict.fromkeys([*self._unreturned, *self._candidates(latest_us(now, seen))]):
-            try:
-                run = self._around.load(run_id)
-                if run is None or not run.attempt_open:
-                    self._settle(run_id)  # its lease says no more: nobody has to look again
-                if run is not None and self._is_ours(run):
-                    self._look(Sighting(run, now, seen, report))
-                    self._clear_failure(run)
-            except STORE_DOWN:
-                raise
-            except Exception as error:  # noqa: BLE001  # one run must not keep the others waiting
-                self._tell_of_failure(run_id, error, report)
+
+        def look(run_id: str) -> None:
+            run = self._around.load(run_id)
+            if run is None or not run.attempt_open:
+                self._settle(run_id)  # its lease says no more: nobody has to look again
+            if run is not None and self._is_ours(run):
+                self._look(Sighting(run, now, seen, report))
+                self._clear_failure(run)
+
+        found = [*self._unreturned, *self._candidates(latest_us(now, seen))]
+        self._each(dict.fromkeys(found), report, look)
         if self._orders.record:
             self._around.note_moment(now)
         return report
@@ -149,7 +149,8 @@ class Watchdog:
         report.running_count, running, needing = self._around.ask(question)
         report.running = [signals.at_work(card) for card in running]
         now = self._around.now()
-        for run_id in needing:
+
+        def tell(run_id: str) -> None:
             run = self._around.load(run_id)
             if run is not None and self._is_ours(run):
                 self._tell_what_it_asks(Sighting(run, now, [], report))
@@ -157,7 +158,19 @@ class Watchdog:
                     signals.needs_attention(run, code, detail, None)
                     for code, detail in run.attention.items()
                 ]
+
+        self._each(needing, report, tell)
         return report
+
+    def _each(self, run_ids: Iterable[str], report: Report, look: Callable[[str], None]) -> None:
+        """Look at each run; one that cannot be looked at does not keep the others waiting."""
+        for run_id in run_ids:
+            try:
+                look(run_id)
+            except STORE_DOWN:
+                raise
+            except Exception as error:  # noqa: BLE001  # whatever is wrong with one
+                self._tell_of_failure(run_id, error, report)
 
     # Whom to look at.
 
@@ -166,7 +179,9 @@ class Watchdog:
             found = list(view.due(latest_us))
             for process, one in view.watched_processes():
                 card = view.card_at(one)
-                state = self._around.process_state(card["worker"] or card["owner"] or {})
+                # After the attempt it is the dispatcher that counts.
+                worker = card["worker"] if card["attempt_open"] else None
+                state = self._around.process_state(worker or card["owner"] or {})
                 if state == GONE:
                     found += view.watched_by(process)
             return [str(view.card_at(created)["id"]) for created in found]
@@ -180,7 +195,9 @@ class Watchdog:
 
     def _look(self, look: Sighting) -> None:
         run = look.run
-        if run.dispatch is not None and self._adopt(look):
+        if run.dispatch is None:
+            self._unreturned.discard(run.id)  # else the next resume would be taken for given up
+        elif self._adopt(look):
             run = look.run
         if run.finished:
             return
@@ -204,9 +221,9 @@ class Watchdog:
             return False
         ours = run.id in self._unreturned
         done = self._around.dispatcher().adopt(run.id, given_up=ours)
-        self._unreturned.discard(run.id)
         if done is None:
             return False
+        self._unreturned.discard(run.id)
         self._tell(look, run, done)
         return True
 
@@ -227,8 +244,10 @@ class Watchdog:
             news = session.execute(
                 lambda run, why: run.raise_attention(why, attention.NOT_LOOKED_AT, text)
             )
-        except errors.TachographError:
-            return  # not even that can be recorded: it is in the report
+        except STORE_DOWN:
+            raise
+        except Exception:  # noqa: BLE001  # not even that can be recorded: it is in the report
+            return
         if news:
             report.needs_attention.append(
                 signals.needs_attention(session.run, attention.NOT_LOOKED_AT, text, None)
@@ -252,34 +271,41 @@ class Watchdog:
             self._stop(look)
 
     def _stop(self, look: Sighting) -> None:
-        """Stop who lives and does nothing, and resume the run."""
+        """Stop who lives and does nothing, and resume the run; only if it can be resumed then."""
+        plan = self._plan(look)
+        others = [each for each in plan.obstacles if each.code != OWNED]
+        if others:
+            self._say_what_is_in_the_way(look, others)
+            return
         sharing = self._around.sharing(look.run)
         if sharing:
             wrong: str | None = f"its process works on other runs too: {', '.join(sharing)}"
         elif not self._orders.record:
-            entry = signals.tried(look.run.id, "dry-run", look.run, None, None)
-            look.report.resumed.append({**entry, "stops": look.run.own_processes})
+            self._would_resume(look, plan, stops=look.run.own_processes)
             return
         else:
             wrong = self._around.stop(look.run)
-        if wrong is not None:
-            self._call(look, attention.NOT_STOPPED, wrong)
-            return
-        look.run = self._around.load(look.run.id) or look.run
-        if look.run.dispatch is None or self._adopt(look):
-            self._consider(look)
+        self._go_on(look, wrong)
 
     def _end_overdue(self, look: Sighting) -> None:
         """End an adapter whose time is up and whose dispatcher was killed."""
         if not self._orders.record:
             return
-        wrong = self._around.stop(look.run)
-        if wrong is not None:
-            self._call(look, attention.NOT_STOPPED, wrong)
-            return
-        look.run = self._around.load(look.run.id) or look.run
-        if self._adopt(look):
+        self._go_on(look, self._around.stop(look.run))
+
+    def _go_on(self, look: Sighting, wrong: str | None) -> None:
+        """Resume a run whose processes were stopped, or say what is `wrong`."""
+        run = look.run = self._around.load(look.run.id) or look.run
+        lives = self._around.process_state(run.owner or {}) != GONE
+        if wrong is None and run.dispatch is not None and not self._adopt(look) and lives:
+            return  # its dispatcher is about to record the return
+        if wrong is None and look.run.attempt_open:
+            liveness = self._around.liveness(look.run)
+            wrong = liveness.reason if liveness.state == ALIVE else None
+        if wrong is None:
             self._consider(look)
+        else:
+            self._call(look, attention.NOT_STOPPED, wrong)
 
     def _look_at_the_unknown(self, look: Sighting, reason: str) -> None:
         limit = look.declared.stale_after_seconds
@@ -309,24 +335,33 @@ class Watchdog:
             self._try(look)
 
     def _try(self, look: Sighting) -> None:
-        plan = self._around.planner().plan_of(
-            look.run, unattended=True, timeout_seconds=self._limit(look)
-        )
+        plan = self._plan(look)
         if not plan.obstacles:
             self._resume(look, plan)
             return
-        self._skip(look, "; ".join(each.text for each in plan.obstacles))
-        for obstacle in plan.obstacles:
+        self._say_what_is_in_the_way(look, plan.obstacles)
+
+    def _say_what_is_in_the_way(self, look: Sighting, obstacles: Sequence[Obstacle]) -> None:
+        self._skip(look, "; ".join(each.text for each in obstacles))
+        for obstacle in obstacles:
             if obstacle.code in NEEDS_PERSON:
                 self._call(look, *reason_of(look.run, obstacle))
+
+    def _plan(self, look: Sighting) -> Plan:
+        return self._around.planner().plan_of(
+            look.run, unattended=True, timeout_seconds=self._limit(look)
+        )
+
+    def _would_resume(self, look: Sighting, plan: Plan, **more: object) -> None:
+        entry = signals.tried(look.run.id, "dry-run", look.run, None, None)
+        execute = plan.execute or {}
+        entry.update(command=execute.get("name"), argv=execute.get("argv"), **more)
+        look.report.resumed.append(entry)
 
     def _resume(self, look: Sighting, plan: Plan) -> None:
         before = look.run
         if not self._orders.record:
-            entry = signals.tried(before.id, "dry-run", before, None, None)
-            execute = plan.execute or {}
-            entry.update(command=execute.get("name"), argv=execute.get("argv"))
-            look.report.resumed.append(entry)
+            self._would_resume(look, plan)
             return
 
         def work() -> None:

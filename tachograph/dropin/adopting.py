@@ -15,7 +15,7 @@ from tachograph.dropin.errors import TaskExistsError, TaskNotImportedError
 from tachograph.dropin.merging import KNOWN, new_entries
 from tachograph.dropin.syncing import write_card
 from tachograph.dropin.tasks import Tasks
-from tachograph.dropin.wishes import Wish
+from tachograph.dropin.wishes import Past, Wish
 from tachograph.infra.card_files import CardFiles, UnreadableCardError, readable
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def published(card: Card, task_id: str) -> Card:
     Raises ValueError for a value that can mean nothing.
     """
     article = ARTICLE_NAMES & card.keys() and "id" not in card
-    times = {name: card.get(name) for name in ("created_at", "updated_at", "last_checkpoint_at")}
+    times = {name: card.get(name) for name in _TIMES}
     found = {
         "id": task_id,
         "task_type": str(card.get("task_type") or TASK_TYPE),
@@ -156,18 +156,16 @@ def published(card: Card, task_id: str) -> Card:
 
 
 _ATTEMPTS = ("last_resume_attempt_at", "last_resume_error")
+_TIMES = ("created_at", "updated_at", "last_checkpoint_at")
 
 
 def _record(tasks: Tasks, card: Card) -> Run:
     """Record a card as a run: one commit, its history taken in as it is."""
     outside = Tasks(tasks.services, tasks.workspace, Caller.outside())
-    now = cards.iso(tasks.services.actor.now_us())
-    taken = {"at": now, "event": "imported", "message": "taken over from its card file"}
     wish = Wish(
         status=card["status"],
         phase=card["phase"] or None,
-        checkpoint=card["last_checkpoint_at"] is not None,
-        checkpoint_at=_text(card["last_checkpoint_at"]),
+        checkpoint=card["last_checkpoint_at"] is not None and card["status"] != cards.PENDING,
         title=card["title"],
         mode=card["mode"],
         owner_skill=card["owner_skill"],
@@ -185,14 +183,28 @@ def _record(tasks: Tasks, card: Card) -> Run:
         meta=card["meta"],
         watchdog=card["watchdog"],
         more={name: value for name, value in card.items() if name not in KNOWN},
-        entries=[*card["history"], taken],
-        times={
-            name: card[name]
-            for name in ("created_at", "updated_at")
-            if cards.parse_iso(card[name]) is not None
-        },
+        entries=card["history"],
+        past=_past(card, tasks.services.actor.now_us()),
     )
     return outside.create(card["task_type"], wish, given_id=card["id"])
+
+
+def _past(card: Card, now_us: int) -> Past:
+    """Return what a card says of its past; no clock that was wrong puts it into the future."""
+    said = {name: card[name] for name in _TIMES if cards.parse_iso(card[name]) is not None}
+    worked_us = _time_us(said.get("last_checkpoint_at") or said.get("updated_at"), now_us)
+    created_us = _time_us(said.get("created_at"), now_us if worked_us is None else worked_us)
+    entry = {
+        "at": cards.iso(now_us),
+        "event": "imported",
+        "message": "taken over from its card file",
+    }
+    return Past(now_us, worked_us if created_us is None else created_us, worked_us, said, entry)
+
+
+def _time_us(text: str | None, most_us: int) -> int | None:
+    moment = cards.parse_iso(text)
+    return None if moment is None else max(0, min(round(moment.timestamp() * 1_000_000), most_us))
 
 
 def _history(card: Card) -> list[Card]:

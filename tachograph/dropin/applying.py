@@ -34,8 +34,7 @@ class Scene:
     """What a command has to know besides the run: who gives it, and what files there are.
 
     `measured` are the files among the wished artifacts, by name: path, size, sha256. `exists`
-    says whether an artifact's text names a file, None when it does not look like one. `begins`
-    is the first command of a task, from which nobody can tell who works.
+    says whether an artifact's text names a file, None when it does not look like one.
     """
 
     def __init__(
@@ -46,14 +45,12 @@ class Scene:
         measured: Mapping[str, tuple[str, int, str]],
         exists: Callable[[str], bool | None],
         store: Callable[[Any], Any],
-        begins: bool = False,
     ) -> None:
         self.caller = caller
         self.working_folder = working_folder
         self.measured = measured
         self.exists = exists
         self.store = store
-        self.begins = begins
 
 
 def apply(run: Run, why: Cause, wish: Wish, scene: Scene) -> None:
@@ -63,6 +60,10 @@ def apply(run: Run, why: Cause, wish: Wish, scene: Scene) -> None:
         if wish.works or wish.declares:
             raise TaskFinishedError(run.id, cards.status(run))
         _change_card(run, why, wish, scene)
+        return
+    if wish.waits and not run.epoch:
+        _change_card(run, why, wish, scene)
+        _declare(run, why, wish, scene)
         return
     why = _take_part(run, why, wish, scene)
     if wish.phase is not None:
@@ -81,10 +82,12 @@ def _take_part(run: Run, why: Cause, wish: Wish, scene: Scene) -> Cause:
     """Begin an attempt where none is open, note who works, and return the cause to go on with."""
     if not wish.works:
         return why
+    begins = not run.epoch
     if not run.attempt_open:
         run.start_attempt(why, scene.caller.owner, live_owner=None)
         why = Cause(why.time_us, why.actor, why.host, why.pid, run.epoch)
-    worker = None if scene.begins else scene.caller.evident_worker(run)
+    # From the first command of a task nobody can tell who works.
+    worker = None if begins else scene.caller.evident_worker(run)
     if worker is not None:
         run.start_worker(why, worker)
     return why
@@ -133,8 +136,8 @@ def _save_checkpoint(run: Run, why: Cause, wish: Wish, scene: Scene) -> None:
         "message": wish.message,
         "artifacts": run.card.get("artifacts", {}),
     }
-    if wish.checkpoint_at is not None:
-        state["at"] = wish.checkpoint_at
+    if wish.past is not None:
+        state["at"] = wish.past.said.get("last_checkpoint_at")
     known = run.phases.get(phase)
     is_open = known is not None and known.status == "running"
     run.save_checkpoint(why, phase=phase if is_open else None, state=scene.store(state))
@@ -172,8 +175,6 @@ def _card_changes(run: Run, why: Cause, wish: Wish, scene: Scene) -> dict[str, A
         changes["last_resume_attempt_at"] = wish.attempt_at
     if wish.error is not None:
         changes["last_resume_error"] = wish.error or None
-    if wish.times:
-        changes[cards.IMPORTED] = {**wish.times, "time_us": why.time_us}
     if wish.works:
         changes.update(_status_changes(wish))
         if scene.caller.mark is not None:

@@ -66,13 +66,13 @@ def _resume(tasks: Tasks, given: str, timeout_seconds: int) -> tuple[int, Answer
         adopt(tasks, task_id)
     run = tasks.get(task_id)
     asking = tasks.caller.hands_over(run)
-    takeover = asking is not None or _is_nobody(run)
+    nobody = _is_nobody(run)
     try:
         done = tasks.services.dispatcher.resume(
             run.id,
             timeout_seconds=timeout_seconds,
-            despite=DESPITE,
-            takeover=takeover,
+            despite=(*DESPITE, attention.NOT_JUDGED) if nobody else DESPITE,
+            takeover=asking is not None or nobody,
             reason=f"resumed by {PROGRAM}",
         )
         if asking is not None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tachograph import cards
 from tachograph.domain import ids
 from tachograph.domain.errors import VersionConflictError
+from tachograph.domain.event import Cause
 from tachograph.domain.run import Run
 from tachograph.dropin.applying import Scene, apply
 from tachograph.dropin.errors import TaskAlikeError, TaskExistsError, TaskNotFoundError
@@ -18,10 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tachograph.bootstrap import Services
-    from tachograph.domain.event import Cause
     from tachograph.dropin.callers import Caller
     from tachograph.dropin.places import Workspace
-    from tachograph.dropin.wishes import Wish
+    from tachograph.dropin.wishes import Past, Wish
     from tachograph.projections.views import ViewReader
 
     Card = dict[str, Any]
@@ -105,8 +105,10 @@ class Tasks:
     def create(self, task_type: str, wish: Wish, *, given_id: str | None = None) -> Run:
         """Begin a task, or the next execution of one that is finished; one commit.
 
-        Raises TaskExistsError while an execution is not finished, TaskAlikeError when another
-        id became the same task id.
+        What an imported card tells happened then: its events have the times that it says, and
+        only the last one that of the import. Their order is that of the log as ever. Raises
+        TaskExistsError while an execution is not finished, TaskAlikeError when another id became
+        the same task id.
         """
         if given_id is None:
             given_id = f"{task_type}-{self._stamp()}"
@@ -116,9 +118,9 @@ class Tasks:
             self._check_free(task_id, given_id, last)
         run_id = ids.check_run_id(ids.execution_id(task_id, last + 1))
         inputs = {"task": given_id}
-        cause = self.services.actor.cause()
+        past, cause = wish.past, self.services.actor.cause()
         run = Run.create(
-            cause,
+            _at(cause, past.created_us if past else None),
             run_id,
             command=task_type,
             fingerprint=ids.fingerprint(inputs),
@@ -126,15 +128,17 @@ class Tasks:
             inputs_digest=self.services.payloads.digest(inputs, "inputs"),
             title=wish.title,
         )
-        run.start_attempt(cause, self.caller.owner, live_owner=None)
-        cause = self.services.actor.cause(run.epoch)
-        run.change_card(cause, {cards.TASK: task_id})
-        apply(run, cause, wish, self._scene(wish, begins=True))
+        then = _at(cause, past.worked_us if past else None)
+        run.change_card(then, {cards.TASK: task_id})
+        apply(run, then, wish, self._scene(wish))
+        if past is not None:
+            said = {**past.said, "time_us": cause.time_us}
+            run.change_card(cause, {cards.IMPORTED: said}, [past.entry])
         try:
             self.services.repository.save(run)
         except VersionConflictError:
             raise TaskExistsError(task_id, cards.RUNNING, run_id) from None
-        self.beat(run)
+        self.beat(run, past)
         return run
 
     def change(self, task_id: str, wish: Wish) -> Run:
@@ -156,10 +160,23 @@ class Tasks:
             self.beat(session.run)
         return session.run
 
-    def beat(self, run: Run) -> None:
-        """Renew the lease by which a task without a process of its own counts as alive."""
-        seconds = (run.recovery or {}).get("stale_after_seconds") or FOR_EVER_SECONDS
-        self.services.presence.beat(run.id, run.epoch, lease_seconds=float(seconds))
+    def beat(self, run: Run, past: Past | None = None) -> None:
+        """Renew the lease by which a task without a process of its own counts as alive.
+
+        The last sign of life of an imported one is what its card says: its lease may have ended
+        long ago. Where no time can end it, nobody knows, and there is none. A task that waits to
+        be started, or has ended, has none either.
+        """
+        if not run.attempt_open:
+            return
+        seconds = (run.recovery or {}).get("stale_after_seconds")
+        ago_us = 0
+        if past is not None:
+            if past.worked_us is None or not seconds:
+                return
+            ago_us = past.now_us - past.worked_us
+        lease = float(seconds or FOR_EVER_SECONDS)
+        self.services.presence.beat(run.id, run.epoch, lease_seconds=lease, ago_us=ago_us)
 
     def _epoch_to_note(self, run: Run) -> int:
         """Return the attempt for which a remark is made: anybody may make one, but the fenced."""
@@ -186,14 +203,13 @@ class Tasks:
         now = datetime.fromtimestamp(self.services.actor.now_us() / 1_000_000, UTC)
         return now.astimezone().strftime("%Y%m%d-%H%M%S")
 
-    def _scene(self, wish: Wish, *, begins: bool = False) -> Scene:
+    def _scene(self, wish: Wish) -> Scene:
         return Scene(
             self.caller,
             working_folder=str(self.workspace.root),
             measured=self._measured(wish.artifacts),
             exists=self._exists,
             store=lambda state: self.services.payloads.store(state, "state"),
-            begins=begins,
         )
 
     def _measured(self, artifacts: Mapping[str, Any]) -> dict[str, tuple[str, int, str]]:
@@ -217,6 +233,12 @@ class Tasks:
             return None
         is_path = os.sep in text or text[:1] in ("~", "$")
         return False if is_path and "://" not in text and " " not in text else None
+
+
+def _at(cause: Cause, time_us: int | None) -> Cause:
+    """Return a cause with the time that an imported card says, where it says one."""
+    moment_us = cause.time_us if time_us is None else time_us
+    return Cause(moment_us, cause.actor, cause.host, cause.pid, cause.epoch)
 
 
 def is_task(run: Run) -> bool:

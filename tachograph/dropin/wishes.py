@@ -13,6 +13,21 @@ if TYPE_CHECKING:
 ENDS = {"done": cards.DONE, "completed": cards.DONE, "failed": cards.TASK_FAILED}
 
 
+@dataclass(frozen=True)
+class Past:
+    """When an imported task was begun and worked on last, in microseconds, at most now.
+
+    `said` are the times of its card as they are written there. `worked_us` is None where the card
+    does not say. `entry` tells of the import in its history.
+    """
+
+    now_us: int
+    created_us: int | None
+    worked_us: int | None
+    said: dict[str, str]
+    entry: dict[str, Any]
+
+
 @dataclass
 class Wish:
     """Changes of a task. None means: as it is.
@@ -48,10 +63,8 @@ class Wish:
     more: dict[str, Any] = field(default_factory=dict)
     watchdog: dict[str, Any] = field(default_factory=dict)
     entries: list[Any] = field(default_factory=list)
-    checkpoint_at: str | None = None
-    """When an imported checkpoint was saved."""
-    times: dict[str, str] = field(default_factory=dict)
-    """What an imported card says of its times."""
+    past: Past | None = None
+    """What an imported card says of its past; None for what happens now."""
 
     @property
     def meaning(self) -> str | None:
@@ -66,6 +79,11 @@ class Wish:
     def works(self) -> bool:
         """Whether it is work on the task, which only the current attempt may do."""
         return bool(self.checkpoint or self.meaning is not None or self.phase or self.artifacts)
+
+    @property
+    def waits(self) -> bool:
+        """Whether the task is to wait until somebody starts it."""
+        return self.meaning == cards.PENDING and not self.checkpoint
 
     @property
     def declares(self) -> bool:

@@ -36,6 +36,8 @@ def test_what_nobody_has_decided_is_exit_code_8(capsys: Capture) -> None:
 
     assert (done.returncode, done.stdout) == (8, "")
     assert done.stderr == "Waits for a person: `tacho run approve job deploy --reason …`\n"
+    odd = here(capsys, "run", "approval", "go live", "--subject", "1").stderr
+    assert odd == "Waits for a person: `tacho run approve job 'go live' --reason …`\n"
 
 
 def test_what_a_person_agreed_to_is_exit_code_0(capsys: Capture) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 from typing import TYPE_CHECKING
@@ -155,3 +156,103 @@ def test_what_is_registered_for_the_end_of_the_process_is_done() -> None:
 
     assert done.returncode == 0
     assert done.stdout.splitlines()[-1] == "at exit"
+
+
+STORE_COMMANDS = [
+    ("run", "list"),
+    ("run", "start", "other", "--id", "other", "--unowned"),
+    ("run", "exec", "--id", "exec", "--", "echo", "hello"),
+    ("watchdog", "run", "--once"),
+]
+CLOSED = ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"]
+
+
+@pytest.mark.parametrize("closed", CLOSED)
+@pytest.mark.parametrize("words", STORE_COMMANDS, ids=lambda words: " ".join(words[:2]))
+def test_a_closed_stream_is_no_error_and_no_file_of_the_store_takes_its_place(
+    words: tuple[str, ...], closed: str, run: str
+) -> None:
+    done = subprocess.run(
+        ["sh", "-c", f"{shlex.join([*TACHO, *words])} {closed}"], capture_output=True, text=True
+    )
+
+    assert (done.returncode, "Traceback" in done.stderr, "tacho: E" in done.stderr) == (
+        0,
+        False,
+        False,
+    )
+    assert tacho("store", "verify").returncode == 0
+
+
+def test_programs_that_are_started_get_a_stream_for_each_that_was_closed(run: str) -> None:
+    """So that the first file that they open does not become their stdin."""
+    command = [*TACHO, "run", "exec", "--", "sh", "-c", "cat; echo x >&2; ls /dev/null; exec 9<&0"]
+    done = subprocess.run(
+        ["sh", "-c", f"{shlex.join(command)} <&- 2>&-"], capture_output=True, text=True
+    )
+
+    assert (done.returncode, done.stdout) == (0, "/dev/null\n")
+
+
+def test_an_error_is_an_exit_code_when_nobody_can_be_told(run: str) -> None:
+    command = shlex.join([*TACHO, "run", "status", "none"])
+    done = subprocess.run(["sh", "-c", f"{command} 2>&-"], capture_output=True, text=True)
+
+    assert (done.returncode, done.stdout) == (3, "")
+
+
+def in_a_deleted_folder(
+    tmp_path: Path, *words: str, store: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `tacho` from a folder that is not there any more."""
+    (tmp_path / "gone").mkdir()
+    environment = {name: value for name, value in os.environ.items() if name != "TACHO_STORE"}
+    return subprocess.run(
+        ["sh", "-c", f'rmdir "$PWD" && {shlex.join([*TACHO, *words])}'],
+        cwd=tmp_path / "gone",
+        env=environment if store is None else {**environment, "TACHO_STORE": store},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("words", STORE_COMMANDS, ids=lambda words: " ".join(words[:2]))
+def test_from_a_deleted_folder_an_absolute_store_is_found(
+    words: tuple[str, ...], run: str, store_environment: Path, tmp_path: Path
+) -> None:
+    done = in_a_deleted_folder(tmp_path, *words, store=str(store_environment))
+
+    assert (done.returncode, "deleted" in done.stderr) == (0, False)
+
+
+def test_from_a_deleted_folder_the_store_of_the_option_is_found(
+    run: str, store_environment: Path, tmp_path: Path
+) -> None:
+    done = in_a_deleted_folder(tmp_path, "run", "list", "--store", str(store_environment))
+
+    assert (done.returncode, done.stdout.split("\n")[1][:3]) == (0, "job")
+
+
+@pytest.mark.parametrize(
+    "words", [*STORE_COMMANDS, ("run", "list", "--store", "relative")], ids=" ".join
+)
+def test_from_a_deleted_folder_it_says_what_to_do(words: tuple[str, ...], tmp_path: Path) -> None:
+    done = in_a_deleted_folder(tmp_path, *words)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "tacho: The current folder was deleted, and this counts from it. Change to another one "
+        "(cd); what only needs a store works with an absolute --store or TACHO_STORE.\n"
+    )
+
+
+def test_what_is_to_be_resumed_from_a_deleted_folder_is_refused(
+    run: str, store_environment: Path, tmp_path: Path
+) -> None:
+    """Nothing could be started there."""
+    words = ("run", "exec", "--auto-resume", "--", "touch", str(tmp_path / "made"))
+    done = in_a_deleted_folder(tmp_path, *words, store=str(store_environment))
+
+    assert (done.returncode, (tmp_path / "made").exists()) == (1, False)
+    assert "The current folder was deleted" in done.stderr

@@ -244,7 +244,7 @@ def test_a_run_at_work_is_not_archived(store: Path, capsys: Capture) -> None:
     done = here(capsys, "run", "archive", "busy", "--force")
 
     assert done.returncode == 6
-    assert "is owned by" in done.stderr
+    assert "is at work: " in done.stderr
     assert not (store / "archives").exists()
 
 

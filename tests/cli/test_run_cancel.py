@@ -221,7 +221,7 @@ def test_a_run_at_work_does_not_expire(run: str, capsys: Capture) -> None:
     done = here(capsys, "run", "expire", "job", "--reason", "old")
 
     assert done.returncode == 6
-    assert "is owned by" in done.stderr
+    assert "is at work: " in done.stderr
     assert topics("job") == ["created", "attempt-started"]
 
 

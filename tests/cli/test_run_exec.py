@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -16,15 +17,25 @@ from command_line import TACHO, here, history, tacho, topics
 from tachograph.infra import keeper
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
 pytestmark = pytest.mark.usefixtures("store_environment")
 Capture = pytest.CaptureFixture[str]
 
 
-def execute(*arguments: str, cwd: Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    return tacho("run", "exec", "--id", "job", *arguments, cwd=cwd, **options)
+def execute(
+    *arguments: str, cwd: Path, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command as `job`, with nothing to read."""
+    return subprocess.run(
+        [*TACHO, "run", "exec", "--id", "job", *arguments],
+        cwd=cwd,
+        env={**os.environ, **(environment or {})},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
 
 
 def last(run_id: str = "job") -> dict[str, Any]:
@@ -524,3 +535,224 @@ def test_the_environment_of_this_process_is_left_alone(capsys: Capture) -> None:
     here(capsys, "run", "exec", "--", "true")
 
     assert dict(os.environ) == before
+
+
+# The watchdog and a command that fails.
+
+
+def watch() -> dict[str, Any]:
+    """Let the watchdog look once, and return what it tells."""
+    done = tacho("watchdog", "run", "--once", "--auto-resume", "--json")
+    report: dict[str, Any] = json.loads(done.stdout)
+    return report
+
+
+FAILS = ("--", "sh", "-c", "echo x >>bad.log; exit 3")
+
+
+def times(folder: Path) -> int:
+    """Return how often the failing command ran."""
+    return len((folder / "bad.log").read_text()) // 2
+
+
+def test_a_command_that_fails_again_and_again_is_given_up_after_max_retries(
+    tmp_path: Path,
+) -> None:
+    """That its end is recorded is no progress."""
+    options = ("--auto-resume", "--max-retries", "2", "--backoff", "0s")
+    execute(*options, *FAILS, cwd=tmp_path)
+    reports = [watch() for _ in range(4)]
+
+    assert times(tmp_path) == 3
+    assert [report["recoveries"] for report in reports] == [[], [], [], []]
+    assert [len(report["resumed"]) for report in reports] == [1, 1, 0, 0]
+    assert [
+        fields["reason"] for topic, fields in history("job") if "attention-raised" in topic
+    ] == ["resume_failed"]
+    assert topics("job").count("step-completed") == 3
+
+
+def test_the_pause_between_resumes_that_fail_is_kept(tmp_path: Path) -> None:
+    execute("--auto-resume", "--max-retries", "9", "--backoff", "1h", *FAILS, cwd=tmp_path)
+    first, second = watch(), watch()
+
+    assert times(tmp_path) == 2
+    assert len(first["resumed"]) == 1
+    assert (second["resumed"], second["recoveries"]) == ([], [])
+    assert topics("job").count("attention-raised") == 0
+
+
+@pytest.mark.parametrize(
+    ("script", "code"), [("exit 0", 7), ("exit 3", 3), ("kill -KILL $$", 137), ("kill $$", 143)]
+)
+def test_only_an_end_that_is_final_is_progress(script: str, code: int, tmp_path: Path) -> None:
+    from tachograph.bootstrap import open_store
+
+    done = execute("--expect-output", "out", "--", "sh", "-c", script, cwd=tmp_path)
+    services = open_store(read_only=True)
+    run = services.repository.get("job")
+    services.close()
+
+    assert done.returncode == code
+    assert run is not None
+    assert (run.progress_version, list(run.steps)) == (0, ["exec:1"])
+
+
+def test_a_command_that_made_nothing_can_be_run_again(tmp_path: Path) -> None:
+    """Its phase is not over: the next attempt's end is recorded too."""
+    script = "test ! -e ok || echo x >out; touch ok"
+    options = ("--expect-output", "out", "--", "sh", "-c", script)
+    codes = [execute(*options, cwd=tmp_path).returncode for _ in range(2)]
+
+    assert codes == [7, 0]
+    assert last()["outcome"] == "success"
+
+
+# What is not recorded is not run.
+
+FAULT = """
+import os, signal
+from tachograph.domain import errors
+from tachograph.domain.run import Run
+def fault(run, *_rest, **_named):
+    {fault}
+Run.start_worker = fault
+from tachograph.cli.main import main
+main()
+"""
+REFUSALS = [
+    ("raise errors.FencedError(run.id, 1, 2)", 6, "was superseded by attempt 2"),
+    ("raise errors.StoreFullError('store', 'no space')", 75, "no space"),
+    ("raise PermissionError(1, 'not permitted')", 126, "not permitted"),
+]
+
+
+def with_fault(fault: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Run `tacho run exec` with a fault where it records the process of the command."""
+    return subprocess.run(
+        [sys.executable, "-c", FAULT.format(fault=fault), "run", "exec", "--id", "job", *arguments],
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize(("fault", "code", "told"), REFUSALS)
+def test_a_command_whose_start_cannot_be_recorded_is_not_run(
+    fault: str, code: int, told: str, tmp_path: Path
+) -> None:
+    done = with_fault(fault, "--", "touch", "made", cwd=tmp_path)
+
+    assert (done.returncode, list(tmp_path.glob("made"))) == (code, [])
+    assert told in done.stderr
+    assert "touch was not run" in done.stderr or "touch cannot be run" in done.stderr
+
+
+def test_a_keeper_that_is_killed_before_the_command_is_recorded_leaves_none_running(
+    tmp_path: Path,
+) -> None:
+    """So that the one that the watchdog starts is the only one."""
+    kill = "os.kill(os.getpid(), signal.SIGKILL)"
+    done = with_fault(kill, "--auto-resume", "--", "sh", "-c", "echo x >>log; echo y", cwd=tmp_path)
+    before = list(tmp_path.glob("log"))
+    report = watch()
+
+    # The output ended: nobody is left who holds it.
+    assert (done.returncode, done.stdout, before) == (128 + signal.SIGKILL, "", [])
+    assert [each["task_id"] for each in report["recoveries"]] == ["job"]
+    assert (tmp_path / "log").read_text() == "x\n"
+
+
+def test_the_command_is_recorded_before_it_runs(tmp_path: Path) -> None:
+    python, flag, code = TACHO
+    script = f"""{python} {flag} '{code}' run events job; echo $$"""
+    done = execute("--", "sh", "-c", script, cwd=tmp_path)
+    *_, event, pid = done.stdout.splitlines()
+
+    assert "worker-started" in event
+    assert f'"pid": {pid}' in event
+
+
+def test_the_environment_reaches_the_command_unchanged(tmp_path: Path) -> None:
+    """Names that no shell could write included; only the three of the run are added."""
+    given = {"BASH_FUNC_f%%": "() { :; }", "A.b": "1", "PATH": os.environ["PATH"]}
+    given |= {"TACHO_STORE": os.environ["TACHO_STORE"], "HOME": os.environ["HOME"]}
+    command = [*TACHO, "run", "exec", "--id", "job", "--", "env", "-0"]
+    done = subprocess.run(command, env=given, capture_output=True, text=True, cwd=tmp_path)
+    names = {line.partition("=")[0] for line in done.stdout.split("\0") if line}
+
+    assert names - {"LC_CTYPE"} == {*given, "TACHO_RUN_ID", "TACHO_EPOCH"}
+
+
+# What a resume runs.
+
+
+def test_a_resume_is_ours_whatever_lies_in_the_folder_of_the_job(tmp_path: Path) -> None:
+    script = "test -e ok && exit 0; touch ok; exit 3"
+    execute("--auto-resume", "--", "sh", "-c", script, cwd=tmp_path)
+    (tmp_path / "signal.py").write_text("raise SystemExit('not ours')")
+    report = watch()
+
+    assert [each["task_id"] for each in report["recoveries"]] == ["job"]
+    assert status()["status"] == "success_with_review"
+
+
+def declared() -> dict[str, Any]:
+    """Return how the run may be continued."""
+    found = [fields["recovery"] for topic, fields in history("job") if "recovery" in topic]
+    recovery: dict[str, Any] = found[0]
+    return recovery
+
+
+def piped(*options: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """Wrap a command that gets its input through a pipe, and fails after it has read it."""
+    script = "wc -c >>read; exit 3"
+    command = [*TACHO, "run", "exec", "--id", "job", *options, "--", "sh", "-c", script]
+    whole = f"printf data | {shlex.join(command)}"
+    return subprocess.run(["sh", "-c", whole], cwd=cwd, capture_output=True, text=True)
+
+
+def test_what_was_fed_to_a_command_is_not_replaced_by_nothing(tmp_path: Path) -> None:
+    done = piped("--auto-resume", cwd=tmp_path)
+    report = watch()
+
+    assert "cannot repeat: the watchdog will ask a person" in done.stderr
+    assert (report["resumed"], report["recoveries"]) == ([], [])
+    assert [each["task_id"] for each in report["needs_attention"]] == ["job"]
+    assert (tmp_path / "read").read_text().split() == ["4"]
+
+
+def test_a_person_may_resume_it_all_the_same(tmp_path: Path) -> None:
+    piped(cwd=tmp_path)
+    refused = tacho("run", "resume", "job")
+    tacho("run", "resume", "job", "--despite", "unsafe_to_retry", "--reason", "reads none")
+
+    assert refused.returncode == 8
+    assert "--despite unsafe_to_retry" in refused.stderr
+    assert (tmp_path / "read").read_text().split() == ["4", "0"]
+
+
+def test_wrapped_again_with_its_input_it_goes_on(tmp_path: Path) -> None:
+    told = [piped(cwd=tmp_path).stderr for _ in range(2)]
+
+    assert (tmp_path / "read").read_text().split() == ["4", "4"]
+    assert [text for text in told if "watchdog" in text] == []  # nobody asked for it
+
+
+@pytest.mark.parametrize("redirected", ["</dev/null", "<&-"])
+def test_a_command_that_is_fed_nothing_is_resumed(redirected: str, tmp_path: Path) -> None:
+    """As cron starts it."""
+    command = [*TACHO, "run", "exec", "--id", "job", "--auto-resume", *FAILS]
+    subprocess.run(["sh", "-c", f"{shlex.join(command)} {redirected}"], cwd=tmp_path)
+    watch()
+
+    assert "safe_to_retry" not in declared()
+    assert times(tmp_path) == 2
+
+
+def test_who_names_what_resumes_it_has_thought_of_its_input(tmp_path: Path) -> None:
+    done = piped("--auto-resume", "--resume-command", "true", cwd=tmp_path)
+
+    assert "safe_to_retry" not in declared()
+    assert "will ask a person" not in done.stderr

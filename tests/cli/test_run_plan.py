@@ -62,6 +62,15 @@ def test_without_an_obstacle_it_says_so(capsys: Capture, store_path: Path) -> No
     assert lines(here(capsys, "run", "plan", "job"))[-1] == "In the way nothing"
 
 
+def test_of_a_finished_run_it_says_only_that(capsys: Capture, store_path: Path) -> None:
+    """It has no next attempt, and nothing that one would do."""
+    abandon(store_path)
+    here(capsys, "run", "resume", "job")
+    done = here(capsys, "run", "plan", "job")
+
+    assert lines(done) == ["Run job", "In the way it is finished (success) [finished]"]
+
+
 def test_json_has_everything(capsys: Capture, store_path: Path) -> None:
     abandon(store_path)
     found = plan(capsys)

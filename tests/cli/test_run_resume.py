@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from abandoned import FINISHES, NOTHING, ONE_BATCH, abandon
@@ -13,6 +13,7 @@ from command_line import bash, here, history, topics
 from stores import opened
 
 from tachograph.infra.processes import describe
+from tachograph.resuming import Dispatcher
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -331,3 +332,63 @@ def test_what_cannot_be_declared_is_exit_code_2(
     assert done.returncode == 2
     assert problem in done.stderr
     assert topics("job") == before
+
+
+class TestDespite:
+    @pytest.mark.parametrize("code", ["unsafe", "artifact_damaged", "finished", "UNSAFE_TO_RETRY"])
+    def test_a_code_that_is_not_in_the_way_is_exit_code_2(
+        self, code: str, capsys: Capture, store_path: Path
+    ) -> None:
+        abandon(store_path, safe_to_retry=False)
+        options = ("--despite", "unsafe_to_retry", "--despite", code, "--reason", "I looked")
+        done = here(capsys, "run", "resume", "job", *options)
+
+        assert done.returncode == 2
+        assert f"--despite {code} says nothing: in the way of job is unsafe_to_retry." in (
+            " ".join(done.stderr.split())
+        )
+        assert topics("job").count("attempt-started") == 1
+
+    def test_with_nothing_in_the_way_it_says_so(self, capsys: Capture, store_path: Path) -> None:
+        abandon(store_path)
+        done = here(capsys, "run", "resume", "job", "--despite", "blocked", "--reason", "why")
+
+        assert (done.returncode, "in the way of job is nothing" in done.stderr) == (2, True)
+
+    def test_what_nobody_may_disregard_is_named_as_such(
+        self, capsys: Capture, store_path: Path
+    ) -> None:
+        abandon(store_path)
+        with opened(store_path) as services:
+            services.session("job", 1).intend_effect("mail")
+        options = ("--despite", "effects_in_doubt", "--reason", "why")
+        done = here(capsys, "run", "resume", "job", *options)
+
+        assert done.returncode == 2
+        assert "effects_in_doubt (not to be disregarded)" in " ".join(done.stderr.split())
+
+    def test_of_a_finished_run_it_says_that(self, capsys: Capture, store_path: Path) -> None:
+        abandon(store_path)
+        here(capsys, "run", "resume", "job")
+        done = here(capsys, "run", "resume", "job", "--despite", "blocked", "--reason", "why")
+
+        assert done.returncode not in (0, 2)
+        assert "is finished (success)" in done.stderr
+
+    def test_what_comes_into_the_way_after_the_look_still_stops_it(
+        self, capsys: Capture, store_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        abandon(store_path, safe_to_retry=False)
+        resume = Dispatcher.resume
+
+        def blocked_first(dispatcher: Dispatcher, run_id: str, **options: Any) -> Any:
+            with opened(store_path) as services:
+                services.session("job", 0).execute(lambda run, why: run.block(why, "a strike"))
+            return resume(dispatcher, run_id, **options)
+
+        monkeypatch.setattr(Dispatcher, "resume", blocked_first)
+        options = ("--despite", "unsafe_to_retry", "--reason", "I looked")
+        done = here(capsys, "run", "resume", "job", *options)
+
+        assert (done.returncode, "a strike" in done.stderr) == (8, True)
+        assert topics("job").count("attempt-started") == 1

@@ -198,5 +198,5 @@ def test_two_shells_that_start_the_same_run_at_once(
     started = "".join((tmp_path / f"out.{number}").read_text() for number in range(2)).split()
 
     assert codes == [0, 6]
-    assert "which is alive" in refused
+    assert "is at work: process " in refused
     assert topics(started[0]) == ["created", "attempt-started"]

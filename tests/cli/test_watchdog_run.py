@@ -235,6 +235,52 @@ class TestSinks:
         assert first.headers["X-Tachograph-Signature"] == f"sha256={expected}"
         assert json.loads(first.body)["kind"] == "alert"
 
+    def test_the_secret_of_a_webhook_may_be_in_a_file(
+        self, store: Path, capsys: Capture, tmp_path: Path
+    ) -> None:
+        secret = tmp_path / "secret"
+        secret.write_text("correct-horse-battery\n")
+        secret.chmod(0o600)
+        abandon(store)
+        with Loopback() as server:
+            here(capsys, *ONCE, "--webhook", server.url, "--webhook-secret-file", secret)
+        first = server.requests[0]
+        stamped = first.headers["X-Tachograph-Timestamp"].encode() + b"." + first.body
+        expected = hmac.new(b"correct-horse-battery", stamped, hashlib.sha256).hexdigest()
+
+        assert first.headers["X-Tachograph-Signature"] == f"sha256={expected}"
+
+    @pytest.mark.parametrize(
+        ("content", "mode", "problem"),
+        [
+            (None, 0, "No such file"),
+            (b"s", 0o640, "can be read by others: chmod 600 it"),
+            (b"s", 0o604, "can be read by others: chmod 600 it"),
+            (b"\n", 0o600, "is empty"),
+            (b"\xff", 0o600, "is no text in UTF-8"),
+        ],
+    )
+    def test_a_file_that_keeps_no_secret_is_exit_code_2(
+        self,
+        content: bytes | None,
+        mode: int,
+        problem: str,
+        store: Path,
+        capsys: Capture,
+        tmp_path: Path,
+    ) -> None:
+        secret = tmp_path / "secret"
+        if content is not None:
+            secret.write_bytes(content)
+            secret.chmod(mode)
+        abandon(store)
+        with Loopback() as server:
+            done = here(capsys, *ONCE, "--webhook", server.url, "--webhook-secret-file", secret)
+
+            assert server.requests == []
+        assert (done.returncode, problem in done.stderr) == (2, True)
+        assert "stall-detected" not in topics("job")
+
     def test_the_environment_names_sinks_as_well(
         self, store: Path, capsys: Capture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
@@ -381,6 +427,16 @@ class TestTheLoop:
             "recovered  report:job went on by itself (attempt 2); it ended as success.\n"
         )
         assert code == 0
+
+    def test_a_dry_run_tells_a_situation_once(self, store: Path) -> None:
+        """Nothing is recorded that would say that it was told."""
+        abandon(store)
+        with Loop("--interval", "0.1s", "--dry-run", "--json") as loop:
+            reports = [json.loads(loop.hear()) for _ in range(3)]
+
+        assert [len(report["alerts"]) for report in reports] == [1, 0, 0]
+        assert [each["action"] for report in reports for each in report["resumed"]] == ["dry-run"]
+        assert [report["stale_count"] for report in reports] == [1, 1, 1]
 
     def test_json_is_one_line_for_each_look(self, store: Path) -> None:
         with Loop("--interval", "0.1s", "--json") as loop:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,6 +12,7 @@ from command_line import here
 from tachograph import cards
 from tachograph.cli.workspace_shapes import WORKSPACE
 from tachograph.dropin.adopting import import_cards, published
+from tachograph.infra.clock import now_us
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,7 +110,7 @@ def test_a_finished_card_of_the_article_becomes_a_finished_run(
     assert card["meta"] == ARTICLE["metadata"]
     assert card["artifacts"] == ARTICLE["artifacts"]
     assert [entry.get("message") for entry in card["history"]][:2] == ["20 sources", "done"]
-    assert empty.topics("research")[-1] == "finished"
+    assert empty.topics("research")[-2:] == ["finished", "card-edited"]
 
 
 def test_a_second_time_changes_nothing(empty: Bench, capsys: Capture) -> None:
@@ -183,6 +185,111 @@ def test_every_status_is_kept(empty: Bench, capsys: Capture, status: str) -> Non
     assert empty.card("weekly")["status"] == status
 
 
+def status_of(capsys: Capture, empty: Bench, task_id: str) -> dict[str, Any]:
+    done = here(capsys, "run", "status", task_id, "--store", empty.workspace.store, "--json")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def ago(minutes: float) -> str:
+    return (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat()
+
+
+def test_what_a_card_tells_has_happened_when_it_says(empty: Bench, capsys: Capture) -> None:
+    """Only the last event has the time of the import."""
+    put(empty, "weekly", PUBLISHED)
+    before = now_us()
+    importing(empty, capsys)
+    times = [fields["time_us"] for fields in empty.fields("created", "weekly")]
+    times += [fields["time_us"] for fields in empty.fields("attempt-started", "weekly")]
+    times += [fields["time_us"] for fields in empty.fields("checkpoint-saved", "weekly")]
+    expected = [cards.parse_iso(PUBLISHED[name]) for name in ("created_at", "last_checkpoint_at")]
+    created, saved = [moment.timestamp() * 1_000_000 for moment in expected if moment]
+    last = empty.fields("card-edited", "weekly")[-1]
+
+    assert times == [created, saved, saved]
+    assert (last["time_us"] >= before, last["entries"][0]["event"]) == (True, "imported")
+
+
+def test_a_card_that_has_been_silent_for_long_is_found_at_once(
+    empty: Bench, capsys: Capture
+) -> None:
+    put(empty, "weekly", PUBLISHED)
+    importing(empty, capsys)
+    status = status_of(capsys, empty, "weekly")
+    looked = here(capsys, "watchdog", "run", "--once", "--json", "--store", empty.workspace.store)
+    alerts = json.loads(looked.stdout)["alerts"]
+
+    assert status["status"] == "interrupted"
+    assert "last heartbeat" in status["statusReason"]
+    assert [(each["task_id"], each["situation"]) for each in alerts] == [("weekly", "gone")]
+
+
+def test_a_silent_card_can_be_resumed_after_its_import(empty: Bench, capsys: Capture) -> None:
+    put(empty, "weekly", {**PUBLISHED, "resume_adapter": None, "resume_command": "echo {}"})
+    importing(empty, capsys)
+    done = here(capsys, "run", "resume", "weekly", "--store", empty.workspace.store)
+
+    assert done.returncode == 1  # its command brings it no further
+    assert "Attempt 2 of weekly got no further" in done.stderr
+
+
+def test_a_card_that_showed_life_just_now_is_not_taken_from_its_job(
+    empty: Bench, capsys: Capture
+) -> None:
+    """The job may be at work: it has as long as its threshold says, from its last checkpoint."""
+    put(empty, "fresh", {**PUBLISHED, "last_checkpoint_at": ago(5), "updated_at": ago(5)})
+    put(empty, "late", {**PUBLISHED, "last_checkpoint_at": ago(46), "updated_at": ago(1)})
+    importing(empty, capsys)
+    fresh = status_of(capsys, empty, "fresh")
+
+    assert (fresh["status"], "last heartbeat 5m0" in fresh["statusReason"]) == ("running", True)
+    assert status_of(capsys, empty, "late")["status"] == "interrupted"
+
+
+@pytest.mark.parametrize(
+    "silent",
+    [
+        {"stale_after_minutes": 0},
+        {"last_checkpoint_at": None, "updated_at": None, "created_at": None},
+        {"last_checkpoint_at": "soon", "updated_at": None, "created_at": "later"},
+    ],
+)
+def test_of_a_card_that_says_no_time_nobody_knows(
+    empty: Bench, capsys: Capture, silent: dict[str, Any]
+) -> None:
+    put(empty, "weekly", {**PUBLISHED, **silent})
+    importing(empty, capsys)
+    status = status_of(capsys, empty, "weekly")
+
+    assert (status["status"], status["statusReason"]) == (
+        "interrupted",
+        "no process owns the run; there is no heartbeat to judge by",
+    )
+
+
+def test_a_time_in_the_future_counts_as_now(empty: Bench, capsys: Capture) -> None:
+    put(empty, "weekly", {**PUBLISHED, "last_checkpoint_at": ago(-600)})
+    importing(empty, capsys)
+
+    assert empty.fields("checkpoint-saved", "weekly")[0]["time_us"] <= now_us()
+    assert status_of(capsys, empty, "weekly")["status"] == "running"
+
+
+def test_a_card_that_waits_to_be_started_begins_no_attempt(empty: Bench, capsys: Capture) -> None:
+    put(empty, "weekly", {**PUBLISHED, "status": "pending"})
+    importing(empty, capsys)
+    status, card = status_of(capsys, empty, "weekly"), empty.card("weekly")
+
+    assert (status["status"], status["statusReason"]) == ("waiting", "no attempt has started")
+    assert "attempt-started" not in empty.topics("weekly")
+    assert [card[name] for name in ("status", "phase", "last_checkpoint_at")] == [
+        "pending",
+        "render",
+        PUBLISHED["last_checkpoint_at"],
+    ]
+
+
 def test_an_empty_card_has_all_that_a_card_must_have() -> None:
     found = published({}, "x")
 
@@ -223,7 +330,24 @@ def test_the_watchdog_takes_cards_over(bench: Bench) -> None:
 
     assert done.returncode == 0
     assert "broken" in done.stderr
-    assert [task["task_id"] for task in json.loads(done.stdout)["running"]] == ["weekly"]
+    report = json.loads(done.stdout)
+    assert [task["task_id"] for task in report["running"]] == ["weekly"]
+    assert [alert["task_id"] for alert in report["alerts"]] == ["weekly"]
+    assert [task["task_id"] for task in report["stale"]] == ["weekly"]
+
+
+def test_a_task_that_is_created_to_wait_begins_with_its_first_work(bench: Bench) -> None:
+    bench.create("job", "--status", "pending", "--artifact", "a=1")
+    waiting, before = bench.card(), bench.topics()
+    bench.runtime("update", "job", "--status", "pending", "--notes", "soon")
+    still = bench.topics()
+    bench.runtime("checkpoint", "job", "--phase", "collect")
+
+    assert (waiting["status"], waiting["phase"]) == ("pending", "planning")
+    assert waiting["artifacts"] == {"a": "1"}
+    assert "attempt-started" not in before + still
+    assert (bench.card()["status"], bench.card()["phase"]) == ("running", "collect")
+    assert bench.topics().count("attempt-started") == 1
 
 
 def test_two_files_that_become_one_id_are_not_mixed(empty: Bench) -> None:

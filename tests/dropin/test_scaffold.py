@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from command_line import here
+from workspaces import Bench, plain_python
 
 from tachograph.cli.workspace_shapes import WORKSPACE
 from tachograph.dropin.scaffolding import scaffold
-
-if TYPE_CHECKING:
-    from workspaces import Bench
 
 Capture = pytest.CaptureFixture[str]
 PROGRAMS = {"python": "python3", "bash": "bash"}
@@ -115,6 +114,20 @@ def test_nothing_is_overwritten(bench: Bench, template: str, capsys: Capture) ->
     assert not bench.path("mine").exists()
 
 
+@each_template
+def test_a_task_that_nobody_has_started_waits(bench: Bench, template: str, capsys: Capture) -> None:
+    made = make(bench, template)
+    status = here(capsys, "run", "status", "count-lines", "--store", bench.workspace.store)
+    before = bench.topics("count-lines")
+    looked = bench.watch("--auto-resume")
+    run(made.job, template)
+
+    assert "waiting: no attempt has started" in " ".join(status.stdout.split())
+    assert "attempt-started" not in before
+    assert (looked["alerts"], looked["running_count"]) == ([], 0)
+    assert bench.topics("count-lines").count("attempt-started") == 1
+
+
 def test_a_task_that_is_there_is_not_taken(bench: Bench, capsys: Capture) -> None:
     bench.create("mine")
     done = here(capsys, "workspace", "scaffold", "mine", "--workspace", bench.root)
@@ -129,6 +142,27 @@ def test_without_the_scripts_it_says_so(empty: Bench, capsys: Capture) -> None:
 
     assert done.returncode == 1
     assert "run `tacho workspace install` first" in done.stderr
+
+
+@each_template
+def test_what_is_shown_to_be_copied_runs_in_any_shell(
+    tmp_path: Path, template: str, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "it's my workspace"
+    root.mkdir()
+    (root / "AGENTS.md").touch()
+    bench = Bench(root)
+    folder = plain_python(tmp_path / "bin")
+    monkeypatch.setenv("PATH", os.pathsep.join((str(folder), os.environ["PATH"])))
+    bench.install()
+    options = ("--template", template, "--workspace", bench.root)
+    done = here(capsys, "workspace", "scaffold", "mine", *options)
+    shown = [line for line in done.stderr.splitlines() if line.startswith("  ")]
+    job = subprocess.run(["sh", "-c", shown[0]], capture_output=True, text=True, cwd="/")
+    again = subprocess.run(["sh", "-c", shown[1]], capture_output=True, text=True, cwd="/")
+
+    assert (job.returncode, job.stderr) == (0, "")
+    assert "Run mine is finished (success)" in again.stderr
 
 
 def test_the_command_says_how_to_go_on(bench: Bench, capsys: Capture) -> None:

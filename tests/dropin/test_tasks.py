@@ -58,8 +58,8 @@ def test_a_new_task_is_a_run_that_nobody_in_particular_owns(tasks: Tasks) -> Non
 
     assert topics(tasks) == [
         "created",
-        "attempt-started",
         "card-edited",
+        "attempt-started",
         "phase-started",
         "card-edited",
         "checkpoint-saved",

@@ -125,9 +125,10 @@ def test_report_24_a_stale_plan_executes_nothing(bench: Recovering) -> None:
     """What the watchdog planned by is gone when the resume begins: the run was ended meanwhile."""
     bench.cut_off()
 
-    def cancelled_meanwhile(_run_id: str, work: Any) -> None:
+    def cancelled_meanwhile(_run_id: str, work: Any) -> bool:
         bench.person().execute(lambda run, why: run.cancel(why, "no longer wanted"))
         work()
+        return True
 
     report = bench.watch(spawn=cancelled_meanwhile)
 
@@ -139,9 +140,10 @@ def test_report_24_a_stale_plan_executes_nothing(bench: Recovering) -> None:
 def test_report_24_a_stale_plan_robs_nobody_who_came_first(bench: Recovering) -> None:
     bench.cut_off()
 
-    def started_meanwhile(_run_id: str, work: Any) -> None:
+    def started_meanwhile(_run_id: str, work: Any) -> bool:
         bench.begin()
         work()
+        return True
 
     bench.watch(spawn=started_meanwhile)
 

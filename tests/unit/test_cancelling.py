@@ -118,3 +118,80 @@ def test_a_run_that_finishes_while_it_is_stopped_is_not_cancelled(bench: Workben
         cancel(session, "not needed", stop=stop)
 
     assert bench.topics("job")[-1] == "finished"
+
+
+def send(session: Session, worker: Owner | None = WORKER) -> None:
+    """Let the owner of a run be a dispatcher, whose adapter is the worker."""
+    session.execute(lambda run, why: run.dispatch_resume(why, "make", {}))
+    if worker is not None:
+        session.execute(lambda run, why: run.start_worker(why, worker.to_fields()))
+
+
+def test_the_adapter_is_stopped_and_never_its_dispatcher(bench: Workbench) -> None:
+    """That may be a watchdog, which has the adapters of other runs to wait for."""
+    session = bench.start(run_id="job")
+    send(session)
+    stop = Stopper(session)
+    cancel(session, "not needed", stop=stop)
+
+    assert stop.calls == [(WORKER, None, None)]
+    assert bench.topics("job")[-1] == "cancelled"
+
+
+def test_an_adapter_that_has_not_begun_is_only_fenced(bench: Workbench) -> None:
+    session = bench.start(run_id="job")
+    send(session, None)
+    stop = Stopper(session)
+
+    assert cancel(session, "not needed", stop=stop) is None
+    assert stop.calls == []
+    with pytest.raises(RunFinishedError):
+        session.execute(lambda run, why: run.start_worker(why, WORKER.to_fields()))
+
+
+def test_the_dispatcher_records_the_return_of_a_cancelled_run(bench: Workbench) -> None:
+    session = bench.start(run_id="job")
+    send(session)
+    cancel(session, "not needed", stop=Stopper(session))
+    session.execute(lambda run, why: run.return_resume(why, {"signal": 15}))
+
+    assert bench.topics("job")[-2:] == ["cancelled", "resume-returned"]
+
+
+@pytest.mark.parametrize("returned_first", [True, False])
+@pytest.mark.parametrize("worker", [WORKER, None])
+def test_the_dispatcher_is_not_stopped_by_cancelling_once_more(
+    worker: Owner | None, returned_first: bool, bench: Workbench
+) -> None:
+    session = bench.start(run_id="job")
+    send(session, worker)
+    if returned_first:
+        session.execute(lambda run, why: run.return_resume(why, {}))
+    cancel(session, "not needed", stop=Stopper(session))
+    if not returned_first:
+        session.execute(lambda run, why: run.return_resume(why, {}))
+    stop = Stopper(session, asked=[])
+    with pytest.raises(RunFinishedError, match="cancelled"):
+        cancel(session, "once more", stop=stop)
+
+    assert OWNER not in [process for call in stop.calls for process in call[:2]]
+
+
+def test_what_an_adapter_left_running_is_stopped_and_not_its_dispatcher(bench: Workbench) -> None:
+    session = bench.start(run_id="job")
+    send(session)
+    session.execute(lambda run, why: run.return_resume(why, {"left_running": [2]}))
+    stop = Stopper(session)
+    cancel(session, "not needed", stop=stop)
+
+    assert stop.calls == [(WORKER, None, None)]
+
+
+def test_the_attempt_after_a_resume_has_an_owner_of_its_own_again(bench: Workbench) -> None:
+    session = bench.start(run_id="job")
+    send(session)
+    session = bench.start(run_id="job")
+    stop = Stopper(session)
+    cancel(session, "not needed", stop=stop)
+
+    assert stop.calls == [(OWNER, None, None)]

@@ -633,7 +633,7 @@ class TestWhatGoesWrong:
         bench.dispatcher.resume("job")
 
         assert bench.run().attempt_open
-        assert bench.run().worker == process(500).to_fields()
+        assert bench.run().worker == bench.run().owner == process(500).to_fields()
         with pytest.raises(errors.RunOwnedError):
             bench.dispatcher.resume("job")
 
@@ -749,6 +749,15 @@ class TestAKilledDispatcher:
 
         assert topics == ["resume-dispatched", "resume-returned"] * 2
 
+    def test_the_plan_is_that_of_the_resume_which_adopts_first(self, bench: Recovering) -> None:
+        """G11: with the digest that was shown it resumes, although it records a return before."""
+        self.killed(bench)
+        shown = bench.planner.plan("job")
+        bench.adapters.work = one_batch
+        bench.dispatcher.resume("job", agreed=bench.dispatcher.digest(shown))
+
+        assert dispatched(bench)["plan"]["version"] == shown.version
+
     def test_a_run_that_its_adapter_finished_is_not_run_again(self, bench: Recovering) -> None:
         self.killed(bench)
         finisher = bench.attempt("job", 2)
@@ -772,6 +781,77 @@ class TestAKilledDispatcher:
         bench.cut_off()
 
         assert not bench.dispatcher.adopt("job")
+
+
+class TestAReturnThatCouldNotBeRecorded:
+    """Such as on a full disk: the dispatcher lives, and has no hand in that resume any more."""
+
+    def lost(self, bench: Recovering, work: Any = one_batch) -> None:
+        """Resume, and fail to record the return."""
+        bench.cut_off()
+        bench.adapters.work = work
+        bench.adapters.says = b'{"ok": true, "rows": 3}', b""
+        refuse_return(bench)
+        with pytest.raises(errors.StoreFullError):
+            bench.dispatcher.resume("job")
+        bench.adapters.owner = lambda pid=None: living(bench, pid)  # type: ignore[method-assign]
+
+    def test_its_own_dispatcher_records_it_later(self, bench: Recovering) -> None:
+        self.lost(bench)
+        done = bench.dispatcher.adopt("job", given_up=True)
+
+        assert done is not None
+        assert (done.progressed, done.reply) == (True, {"ok": True, "rows": 3})
+        assert done.error == "how it ended could not be recorded; what it had done by then is kept"
+        assert bench.topics("job").count("resume-returned") == 1
+        assert not bench.run().attempt_open
+        assert bench.adapters.files["job", 2].removed
+
+    def test_unless_it_did_not_give_it_up(self, bench: Recovering) -> None:
+        self.lost(bench)
+        before = bench.log.head()
+
+        assert bench.dispatcher.adopt("job") is None
+        assert bench.log.head() == before
+
+    def test_nobody_else_does_while_that_one_lives(self, bench: Recovering) -> None:
+        self.lost(bench)
+        bench.adapters.owner = lambda pid=None: process(8 if pid is None else pid)  # type: ignore[method-assign]
+        before = bench.log.head()
+
+        assert bench.dispatcher.adopt("job", given_up=True) is None
+        assert bench.log.head() == before
+
+    def test_what_its_adapter_left_running_keeps_others_away(self, bench: Recovering) -> None:
+        """It was recorded as the worker; only the return that says so was lost."""
+        bench.processes[500] = 500
+        self.lost(bench, lambda session: FakeEnd(left_running=(500,)))
+        bench.dispatcher.adopt("job", given_up=True)
+
+        assert returned(bench)["result"]["left_running"] == [500]
+        assert bench.run().owner == process(500).to_fields()
+        with pytest.raises(errors.RunOwnedError):
+            bench.dispatcher.resume("job")
+        del bench.processes[500]
+        bench.adapters.work = one_batch
+        assert bench.dispatcher.resume("job").progressed
+
+    def test_a_resume_whose_worker_was_never_known_is_over(
+        self, bench: Recovering, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bench.cut_off()
+        bench.adapters.owner = lambda pid=None: living(bench, pid)  # type: ignore[method-assign]
+
+        def fails_early(*_: Any) -> FakeEnd:
+            refuse_return(bench)
+            raise OSError("no shell")
+
+        monkeypatch.setattr(bench.adapters, "run", fails_early)
+        with pytest.raises(errors.StoreFullError):
+            bench.dispatcher.resume("job")
+
+        assert bench.dispatcher.adopt("job", given_up=True) is not None
+        assert not bench.run().attempt_open
 
 
 class TestAnybodyMayGoOn:
@@ -809,6 +889,26 @@ class TestAnybodyMayGoOn:
         assert bench.dispatcher.digest(bench.planner.plan_of(copy)) == bench.dispatcher.digest(
             bench.planner.plan_of(run)
         )
+
+
+def refuse_return(bench: Recovering) -> None:
+    """Let the disk be full once, at the next return of a resume."""
+    save = bench.repository.save
+
+    def full(run: Any) -> list[int]:
+        if run.dispatch is None and run.returned_us is not None:
+            bench.repository.save = save  # type: ignore[method-assign]
+            raise errors.StoreFullError("/store", "the disk is full")
+        return save(run)
+
+    bench.repository.save = full  # type: ignore[method-assign]
+
+
+def living(bench: Recovering, pid: int | None) -> Any:
+    """Describe a process, if it lives."""
+    if pid is not None and pid not in bench.processes:
+        raise errors.ProcessNotFoundError(pid)
+    return process(7 if pid is None else pid)
 
 
 def taken_over(bench: Recovering) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -18,6 +19,7 @@ from recovering import (
 )
 from stores import begin, opened
 
+from tachograph.domain import errors
 from tachograph.domain.owner import Owner
 from tachograph.domain.recovery import Recovery
 from tachograph.lookout import Lookout
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tachograph.bootstrap import Services
+    from tachograph.domain.run import Run
     from tachograph.session import Session
 
 SLOW = AUTO.changed(stale_after_seconds=600)
@@ -225,6 +228,16 @@ class TestALivingOwner:
         assert ids(report.recoveries) == ["job"]
         assert bench.run().epoch == 2
 
+    def test_nobody_is_stopped_whose_run_could_not_be_resumed(self, bench: Recovering) -> None:
+        """Else the job would be gone, and nobody in its place."""
+        session = bench.cut_off_alive(STUBBORN.changed(safe_to_retry=False))
+        bench.passes(601)
+        report = bench.watch()
+
+        assert bench.stopped == []
+        assert ids(report.needs_attention) == ["job"]
+        assert session.reload().attempt_open
+
     @pytest.mark.parametrize(
         ("recovery", "auto_resume"),
         [
@@ -358,9 +371,9 @@ class TestResuming:
     def test_a_resume_that_is_overtaken_is_no_error(self, bench: Recovering) -> None:
         bench.cut_off()
 
-        def overtaken(_run_id: str, work: Any) -> None:
+        def overtaken(_run_id: str, work: Any) -> bool:
             bench.dispatcher.resume("job", despite=(), unattended=True)
-            run_at_once(_run_id, work)
+            return run_at_once(_run_id, work)
 
         bench.adapters.work = to_the_end
         report = bench.watch(spawn=overtaken)
@@ -447,6 +460,619 @@ class TestResuming:
 
         assert (report.alerts, report.resumed) == ([], [])
         assert ids(bench.watch(command="work").recoveries) == ["job"]
+
+    def test_several_approvals_do_not_use_up_the_retries(self, bench: Recovering) -> None:
+        """Each is asked for in a resume of its own, whose adapter ends as the asking does."""
+        bench.cut_off(recovery=PATIENT.changed(backoff_seconds=0))
+
+        def work(session: Session) -> FakeEnd | None:
+            for name in "abcd":
+                granted = session.execute(partial(ask, name=name))
+                if not granted:
+                    session.finish("partial", reason_code="waits_for_approval")
+                    return FakeEnd(exit_code=8)
+            to_the_end(session)
+            return None
+
+        bench.adapters.work = work
+        reports = [bench.watch()]
+        for name in "abcd":
+            reports.append(bench.watch())  # nobody has decided yet
+            approve(bench, name)
+            reports.append(bench.watch())
+
+        assert [actions(report) for report in reports] == [["resume"], *([[], ["resume"]] * 4)]
+        assert [each["error"] for report in reports for each in report.resumed] == [None] * 5
+        assert [code for report in reports for code in codes(report.needs_attention)] == [
+            f"approval:{name}" for name in "abcd"
+        ]
+        assert bench.run().outcome == "success"
+
+    def test_with_no_room_it_waits_for_the_next_look(self, bench: Recovering) -> None:
+        bench.cut_off()
+        full = [bench.watch(spawn=lambda _run_id, _work: False) for _ in range(2)]
+        before = bench.run().epoch
+        report = bench.watch()
+
+        assert [[each["task_id"] for each in each.skipped] for each in full] == [["job"]] * 2
+        assert full[0].skipped[0]["reason"] == "as many resumes as may be are at work; it is next"
+        assert (ids(full[0].alerts), full[0].resumed, before) == (["job"], [], 1)
+        assert ids(report.recoveries) == ["job"]
+
+
+class TestWhoCannotBeLookedAt:
+    """Whatever is wrong with one run, the others are looked at."""
+
+    def broken(self, bench: Recovering, error: Exception) -> Any:
+        """Make planning for the run `bad` fail, and return what repairs it."""
+        bench.cut_off("bad")
+        bench.cut_off("good")
+        bench.adapters.work = to_the_end
+        plan_of = bench.planner.plan_of
+
+        def plan(run: Run, **how: Any) -> Any:
+            if run.id == "bad":
+                raise error
+            return plan_of(run, **how)
+
+        bench.planner.plan_of = plan  # type: ignore[method-assign]
+        return lambda: setattr(bench.planner, "plan_of", plan_of)
+
+    def test_the_others_are(self, bench: Recovering) -> None:
+        self.broken(bench, KeyError("odd"))
+        report = bench.watch()
+
+        assert sorted(ids(report.alerts)) == ["bad", "good"]
+        assert ids(report.recoveries) == ["good"]
+        assert [(each["task_id"], each["reason"]) for each in report.skipped] == [
+            ("bad", "KeyError: 'odd'")
+        ]
+
+    def test_it_is_told_once_and_stays_visible(self, bench: Recovering) -> None:
+        self.broken(bench, KeyError("odd"))
+        reports = [bench.watch() for _ in range(3)]
+
+        assert [codes(report.needs_attention) for report in reports] == [["not_looked_at"], [], []]
+        assert reports[0].needs_attention[0]["detail"] == "KeyError: 'odd'"
+        assert [ids(report.active_needs_attention) for report in reports] == [["bad"]] * 3
+        assert bench.topics("bad").count("attention-raised") == 1
+
+    def test_a_look_that_works_clears_it(self, bench: Recovering) -> None:
+        repair = self.broken(bench, KeyError("odd"))
+        bench.watch()
+        repair()
+        report = bench.watch()
+
+        assert ids(report.recoveries) == ["bad"]
+        assert report.active_needs_attention == []
+        assert bench.topics("bad").count("attention-cleared") == 1
+
+    def test_it_is_cleared_though_there_is_nothing_to_resume(self, bench: Recovering) -> None:
+        repair = self.broken(bench, KeyError("odd"))
+        bench.watch()
+        repair()
+        report = bench.watch(auto_resume=False)
+
+        assert (report.resumed, report.active_needs_attention) == ([], [])
+        assert bench.run("bad").attention == {}
+
+    @pytest.mark.parametrize("needs_person", [True, False])
+    def test_one_that_cannot_even_be_read_is_only_reported(
+        self, needs_person: bool, bench: Recovering, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        bench.cut_off("bad")
+        if needs_person:
+            bench.person("bad").execute(lambda run, why: run.raise_attention(why, "look"))
+        bench.cut_off("good")
+        get = bench.repository.get
+
+        def read(run_id: str, **how: Any) -> Run | None:
+            if run_id == "bad":
+                raise ValueError("cut short")
+            return get(run_id, **how)
+
+        monkeypatch.setattr(bench.repository, "get", read)
+        report = bench.watch()
+
+        assert ids(report.recoveries) == ["good"]
+        assert {(each["task_id"], each["reason"]) for each in report.skipped} == {
+            ("bad", "ValueError: cut short")
+        }
+        assert report.needs_attention == []
+
+    @pytest.mark.parametrize(
+        "error", [errors.StoreFullError("/s", "full"), errors.StoreReadOnlyError("/s", "no")]
+    )
+    def test_what_is_wrong_with_the_store_ends_the_look(
+        self, error: Exception, bench: Recovering
+    ) -> None:
+        self.broken(bench, error)
+        with pytest.raises(type(error)):
+            bench.watch()
+
+        assert "attention-raised" not in bench.topics("bad")
+        assert bench.lasting.noted == []
+
+    def test_a_full_disk_found_while_telling_ends_it_too(
+        self, bench: Recovering, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        self.broken(bench, KeyError("odd"))
+        bench.watch(auto_resume=False)
+
+        def full(_run: Run) -> None:
+            raise errors.StoreFullError("/s", "full")
+
+        monkeypatch.setattr(bench.repository, "save", full)
+        with pytest.raises(errors.StoreFullError):
+            bench.watch()
+
+    def test_a_dry_run_reports_it_and_writes_nothing(self, bench: Recovering) -> None:
+        self.broken(bench, KeyError("odd"))
+        before = bench.log.head()
+        report = bench.watch(record=False)
+
+        assert [each["task_id"] for each in report.skipped] == ["bad"]
+        assert bench.log.head() == before
+
+
+class Killed(BaseException):
+    """The dispatcher is at this point, or dies here."""
+
+
+def under_way(
+    bench: Recovering, recovery: Recovery = AUTO, work: Any = one_batch, run_id: str = "job"
+) -> None:
+    """Dispatch a resume that does not return: dispatcher (7) and adapter (100) are at work."""
+    bench.cut_off(run_id, recovery)
+
+    def go_on(session: Session) -> None:
+        work(session)
+        raise Killed
+
+    bench.adapters.work = go_on
+    with pytest.raises(Killed):
+        bench.dispatcher.resume(run_id, unattended=True)
+    pid = 99 + len(bench.adapters.calls)
+    bench.processes[pid] = pid
+    bench.adapters.work = to_the_end
+
+
+def dispatcher_dies(bench: Recovering) -> None:
+    """Kill the dispatcher; from now on another process watches."""
+    del bench.processes[7]
+    bench.processes[8] = 8
+    bench.adapters.owner = lambda pid=None: process(8 if pid is None else pid)  # type: ignore[method-assign]
+
+
+def stops_their_own(bench: Recovering) -> list[list[int]]:
+    """Let stopping end the processes of a run, and return whom it ends each time."""
+    stopped: list[list[int]] = []
+
+    def stop(run: Run) -> str | None:
+        pids = [each["pid"] for each in run.own_processes]
+        stopped.append(pids)
+        for pid in pids:
+            bench.processes.pop(pid, None)
+        return None
+
+    bench.around.stop = stop  # type: ignore[method-assign]
+    return stopped
+
+
+def returns_of(bench: Recovering, run_id: str = "job") -> int:
+    return bench.topics(run_id).count("resume-returned")
+
+
+class TestAKilledDispatcher:
+    """Nobody waits for its adapter any more: the next look records what came of it."""
+
+    def test_a_run_that_its_adapter_finished_is_told_once(self, bench: Recovering) -> None:
+        under_way(bench, work=to_the_end)
+        dispatcher_dies(bench)
+        del bench.processes[100]
+        named = watched(bench)
+        reports = [bench.watch() for _ in range(3)]
+
+        assert [actions(report) for report in reports] == [["resume"], [], []]
+        assert [ids(report.recoveries) for report in reports] == [["job"], [], []]
+        assert reports[0].recoveries[0]["to_phase"] == "completed"
+        assert (reports[0].alerts, reports[0].needs_attention) == ([], [])
+        assert (returns_of(bench), len(bench.adapters.calls)) == (1, 1)
+        assert (named, watched(bench)) == (["job"], [])
+
+    def test_not_while_its_adapter_lives(self, bench: Recovering) -> None:
+        under_way(bench, work=to_the_end)
+        dispatcher_dies(bench)
+        bench.watch()
+        before = returns_of(bench)
+        del bench.processes[100]
+        bench.watch()
+
+        assert (before, returns_of(bench)) == (0, 1)
+
+    def test_not_while_it_lives_itself(self, bench: Recovering) -> None:
+        under_way(bench, work=to_the_end)
+        del bench.processes[100]
+        bench.loads.clear()
+        report = bench.watch()
+
+        assert (report.resumed, returns_of(bench), bench.loads) == ([], 0, [])
+
+    def test_one_whose_adapter_lingers_does_not_hide_another(self, bench: Recovering) -> None:
+        """Both were sent by the same dispatcher."""
+        under_way(bench, work=to_the_end, run_id="lingers")
+        under_way(bench, work=to_the_end, run_id="job")
+        dispatcher_dies(bench)
+        del bench.processes[101]
+        report = bench.watch()
+
+        assert ids(report.recoveries) == ["job"]
+        assert (returns_of(bench, "lingers"), returns_of(bench)) == (0, 1)
+
+    def test_a_run_that_was_cancelled_meanwhile_is_no_recovery(self, bench: Recovering) -> None:
+        under_way(bench, work=nothing)
+        bench.person().execute(lambda run, why: run.cancel(why, "no longer wanted"))
+        dispatcher_dies(bench)
+        del bench.processes[100]
+        report = bench.watch()
+
+        assert (report.recoveries, report.needs_attention) == ([], [])
+        assert actions(report) == ["error"]
+        assert returns_of(bench) == 1
+
+    def test_a_dry_run_records_nothing(self, bench: Recovering) -> None:
+        under_way(bench, work=to_the_end)
+        dispatcher_dies(bench)
+        del bench.processes[100]
+        before = bench.log.head()
+        bench.watch(record=False)
+
+        assert bench.log.head() == before
+
+
+def watched(bench: Recovering) -> list[str]:
+    """Return the runs that count on a process."""
+
+    def question(view: Any) -> list[str]:
+        return [view.card_at(one)["id"] for _, one in view.watched_processes()]
+
+    found: list[str] = bench.around.ask(question)
+    return found
+
+
+LIMITED = AUTO.changed(timeout_seconds=60)
+
+
+class TestAnOverdueAdapter:
+    """Its dispatcher would have ended it at its time limit."""
+
+    def test_it_is_ended_and_the_run_goes_on(self, bench: Recovering) -> None:
+        under_way(bench, LIMITED)
+        stopped = stops_their_own(bench)
+        dispatcher_dies(bench)
+        bench.passes(79)
+        early = bench.watch()
+        bench.passes(2)
+        report = bench.watch()
+
+        assert (early.resumed, early.alerts) == ([], [])
+        assert stopped == [[100]]
+        assert actions(report) == ["resume", "resume"]  # what it had done, and the next one
+        assert (bench.run().outcome, returns_of(bench)) == ("success", 2)
+        assert report.needs_attention == []
+
+    def test_it_is_not_looked_at_before_its_time(self, bench: Recovering) -> None:
+        under_way(bench, LIMITED)
+        dispatcher_dies(bench)
+        bench.passes(59)
+        bench.watch()  # its lease has ended: this much is looked at once
+        bench.loads.clear()
+        bench.watch()
+        early = list(bench.loads)
+        bench.passes(2)
+        bench.watch()
+
+        assert (early, bench.loads) == ([], ["job"])
+
+    def test_that_of_a_living_dispatcher_is_left_to_it(self, bench: Recovering) -> None:
+        under_way(bench, LIMITED)
+        stopped = stops_their_own(bench)
+        bench.passes(3600)
+        report = bench.watch()
+
+        assert (stopped, report.resumed, returns_of(bench)) == ([], [], 0)
+
+    def test_the_time_that_the_machine_slept_does_not_count(self, bench: Recovering) -> None:
+        under_way(bench, LIMITED)
+        stopped = stops_their_own(bench)
+        dispatcher_dies(bench)
+        bench.watch()
+        bench.sleeps(8 * 3600)
+        bench.watch()
+        asleep = list(stopped)
+        bench.passes(81)
+        bench.watch()
+
+        assert (asleep, stopped) == ([], [[100]])
+
+    def test_without_a_limit_it_may_take_for_ever(self, bench: Recovering) -> None:
+        under_way(bench)
+        stopped = stops_their_own(bench)
+        dispatcher_dies(bench)
+        bench.passes(1_000_000)
+        bench.watch()
+
+        assert (stopped, returns_of(bench)) == ([], 0)
+
+    @pytest.mark.parametrize("wrong", ["still there: 100", None])
+    def test_one_that_lives_on_calls_a_person_and_is_not_worked_beside(
+        self, wrong: str | None, bench: Recovering
+    ) -> None:
+        """Also when all that was known was ended, and something of it is at work nevertheless."""
+        under_way(bench, LIMITED)
+        bench.around.stop = lambda run: wrong  # type: ignore[method-assign]
+        dispatcher_dies(bench)
+        bench.passes(81)
+        reports = [bench.watch() for _ in range(2)]
+
+        assert [codes(report.needs_attention) for report in reports] == [["not_stopped"], []]
+        assert reports[0].needs_attention[0]["detail"] == (wrong or "process 100 is running")
+        assert (bench.run().epoch, returns_of(bench)) == (2, 0)
+        del bench.processes[100]
+        report = bench.watch()
+        assert (bench.run().outcome, report.active_needs_attention) == ("success", [])
+
+    def test_a_dry_run_ends_nobody(self, bench: Recovering) -> None:
+        under_way(bench, LIMITED)
+        stopped = stops_their_own(bench)
+        dispatcher_dies(bench)
+        bench.passes(81)
+        before = bench.log.head()
+        bench.watch(record=False)
+
+        assert (stopped, bench.log.head()) == ([], before)
+
+
+class TestAStalledAdapter:
+    """Of this watchdog, which waits for it in the background, or of another one."""
+
+    def test_it_is_stopped_and_its_dispatcher_records_the_return(self, bench: Recovering) -> None:
+        under_way(bench, STUBBORN)
+        stopped = stops_their_own(bench)
+        bench.passes(601)
+        reports = [bench.watch() for _ in range(2)]  # the return is not recorded yet
+        bench.attempt().execute(lambda run, why: run.return_resume(why, {"signal": 15}))
+        bench.passes(3600)
+        after = bench.watch()
+
+        assert stopped[0] == [100]
+        assert 7 in bench.processes
+        assert [codes(report.needs_attention) for report in reports] == [[], []]
+        assert [actions(report) for report in reports] == [[], []]
+        assert ids(reports[0].alerts) == ["job"]
+        assert (actions(after), bench.run().outcome) == (["resume"], "success")
+
+    def test_without_its_dispatcher_the_run_goes_on_at_once(self, bench: Recovering) -> None:
+        under_way(bench, STUBBORN)
+        stopped = stops_their_own(bench)
+        dispatcher_dies(bench)
+        bench.passes(601)
+        report = bench.watch()
+
+        assert stopped == [[100]]
+        assert actions(report) == ["resume", "resume"]
+        assert (bench.run().outcome, returns_of(bench)) == ("success", 2)
+
+    def test_what_is_left_of_a_stopped_owner_is_not_worked_beside(self, bench: Recovering) -> None:
+        bench.cut_off_alive(STUBBORN)
+        bench.around.stop = lambda run: None  # type: ignore[method-assign]
+        bench.passes(601)
+        reports = [bench.watch() for _ in range(2)]
+
+        assert [codes(report.needs_attention) for report in reports] == [["not_stopped"], []]
+        assert bench.run().epoch == 1
+
+    def test_whom_other_runs_count_on_is_left_alone(self, bench: Recovering) -> None:
+        bench.cut_off_alive(STUBBORN)
+        bench.shared = ["other", "third"]
+        bench.passes(601)
+        reports = [bench.watch() for _ in range(2)]
+
+        assert (bench.stopped, bench.run().epoch) == ([], 1)
+        assert [codes(report.needs_attention) for report in reports] == [["not_stopped"], []]
+        assert reports[0].needs_attention[0]["detail"] == (
+            "its process works on other runs too: other, third"
+        )
+
+    def test_who_that_is_is_found_by_every_process_of_the_run(self, tmp_path: Path) -> None:
+        """A shell that started two runs, one of which is worked on by a command of its own."""
+        with opened(tmp_path / "store") as services:
+            shell, command = (services.owner().to_fields() for _ in range(2))
+            command["pid"] = 1
+            for run_id in ("one", "two", "done"):
+                services.starter.start(Start("work", run_id=run_id), Owner.from_fields(shell))
+            services.session("done", 1).finish("success")
+            services.session("one", 1).execute(lambda run, why: run.start_worker(why, command))
+            services.starter.start(Start("work", run_id="alone"), process(5))
+            around = Lookout(services)
+            found = {
+                run_id: around.sharing(around.load(run_id) or pytest.fail("it is there"))
+                for run_id in ("one", "two", "alone")
+            }
+
+        assert found == {"one": ["two"], "two": [], "alone": []}
+
+    def test_a_dispatcher_is_shared_and_never_stopped(self, tmp_path: Path) -> None:
+        with opened(tmp_path / "store") as services:
+            for run_id in ("one", "two"):
+                session = services.starter.start(Start("work", run_id=run_id), services.owner())
+                session.execute(lambda run, why: run.dispatch_resume(why, "make", {}))
+            around = Lookout(services)
+            run = around.load("one")
+            assert run is not None
+            found = around.sharing(run)
+            wrong = around.stop(run)
+
+        assert (found, wrong) == ([], "no process works for it alone")
+
+    def test_a_dry_run_tells_whom_it_would_stop(self, bench: Recovering) -> None:
+        bench.cut_off_alive(STUBBORN)
+        bench.passes(601)
+        before = bench.log.head()
+        reports = [bench.watch(record=False) for _ in range(2)]
+
+        for report in reports:
+            (entry,) = report.resumed
+            assert (entry["task_id"], entry["action"]) == ("job", "dry-run")
+            assert [each["pid"] for each in entry["stops"]] == [1001]
+            assert entry["argv"] == ["run", "jobs:resume", "job"]
+            assert ids(report.alerts) == ["job"]
+        assert (bench.log.head(), bench.stopped, bench.adapters.calls) == (before, [], [])
+
+    def test_a_dry_run_tells_whom_it_would_leave_alone(self, bench: Recovering) -> None:
+        bench.cut_off_alive(STUBBORN)
+        bench.shared = ["other"]
+        bench.passes(601)
+        before = bench.log.head()
+        report = bench.watch(record=False)
+
+        assert (report.resumed, codes(report.needs_attention)) == ([], ["not_stopped"])
+        assert bench.log.head() == before
+
+
+class TestAReturnThatCouldNotBeRecorded:
+    def dog(self, bench: Recovering, spawn: Any = run_at_once) -> Watchdog:
+        return Watchdog(bench.around, Orders(auto_resume=True), spawn)
+
+    def look(self, dog: Watchdog, bench: Recovering) -> Report:
+        return dog.count(dog.tick(Report(bench.now)))
+
+    def test_it_is_recorded_at_a_later_look_and_told(self, bench: Recovering) -> None:
+        bench.cut_off()
+        bench.adapters.work = to_the_end
+        refuse(bench, lambda run: run.dispatch is None and run.returned_us is not None, times=2)
+        bench.adapters.owner = only_the_living(bench)  # type: ignore[method-assign]
+        dog = self.dog(bench)
+        first = self.look(dog, bench)
+        with pytest.raises(errors.StoreFullError):
+            self.look(dog, bench)  # the disk is full still
+        third, fourth = (self.look(dog, bench) for _ in range(2))
+
+        assert (actions(first), first.recoveries) == (["error"], [])
+        assert first.resumed[0]["error"].startswith("StoreFullError: ")
+        assert (actions(third), ids(third.recoveries)) == (["resume"], ["job"])
+        assert (fourth.resumed, returns_of(bench)) == ([], 1)
+
+    def test_another_watchdog_leaves_it_to_the_living_one(self, bench: Recovering) -> None:
+        bench.cut_off()
+        refuse(bench, lambda run: run.dispatch is None and run.returned_us is not None)
+        self.look(self.dog(bench), bench)
+        bench.adapters.owner = lambda pid=None: process(8 if pid is None else pid)  # type: ignore[method-assign]
+        self.look(self.dog(bench), bench)
+
+        assert returns_of(bench) == 0
+
+    def test_a_resume_of_another_living_dispatcher_is_not_taken_for_it(
+        self, bench: Recovering
+    ) -> None:
+        """This watchdog could not even begin; another one was luckier."""
+        bench.cut_off()
+        refuse(bench, lambda run: run.dispatch is not None)
+        dog = self.dog(bench)
+        self.look(dog, bench)
+        bench.processes[8] = 8
+        bench.adapters.owner = lambda pid=None: process(8 if pid is None else pid)  # type: ignore[method-assign]
+        bench.adapters.work = hangs
+        with pytest.raises(Killed):
+            bench.dispatcher.resume("job")
+        bench.adapters.owner = lambda pid=None: process(7 if pid is None else pid)  # type: ignore[method-assign]
+        report = self.look(dog, bench)
+
+        assert (report.resumed, returns_of(bench)) == ([], 0)
+
+    def test_its_own_next_resume_is_not_taken_for_it(self, bench: Recovering) -> None:
+        """The first could not even begin; the second is at work in the background."""
+        bench.cut_off()
+        refuse(bench, lambda run: run.dispatch is not None)
+        later = Later()
+        dog = self.dog(bench, later.spawn)
+        first = self.look(dog, bench)
+        later.go_on()
+        self.look(dog, bench)
+        bench.adapters.work = hangs
+        with pytest.raises(Killed):
+            later.go_on()
+        bench.processes[100] = 100
+        third = self.look(dog, bench)
+
+        assert actions(first) == ["error"]
+        assert (third.resumed, returns_of(bench), bench.run().dispatch is None) == ([], 0, False)
+
+    def test_what_its_adapter_left_running_is_left_at_work(self, bench: Recovering) -> None:
+        bench.cut_off()
+        bench.processes[500] = 500
+        bench.adapters.work = lambda session: FakeEnd(left_running=(500,))
+        bench.adapters.owner = only_the_living(bench)  # type: ignore[method-assign]
+        refuse(bench, lambda run: run.dispatch is None and run.returned_us is not None)
+        dog = self.dog(bench)
+        self.look(dog, bench)
+        report = self.look(dog, bench)
+
+        assert (actions(report), returns_of(bench)) == (["error"], 1)
+        assert (bench.run().epoch, len(bench.adapters.calls)) == (2, 1)
+        assert bench.run().attempt_open
+
+
+def refuse(bench: Recovering, which: Any, times: int = 1) -> None:
+    """Let the disk be full so many times, when a run is about to be saved that is so."""
+    save = bench.repository.save
+    left = [None] * times
+
+    def full(run: Run) -> list[int]:
+        if left and which(run):
+            left.pop()
+            raise errors.StoreFullError("/store", "the disk is full")
+        return save(run)
+
+    bench.repository.save = full  # type: ignore[method-assign]
+
+
+def hangs(_session: Session) -> None:
+    raise Killed
+
+
+def only_the_living(bench: Recovering) -> Any:
+    """Describe processes as they are: one that has ended is not there."""
+
+    def owner(pid: int | None = None) -> Owner:
+        if pid is not None and pid not in bench.processes:
+            raise errors.ProcessNotFoundError(pid)
+        return process(7 if pid is None else pid)
+
+    return owner
+
+
+class Later:
+    """Begins no resume by itself, but keeps it."""
+
+    def __init__(self) -> None:
+        self.kept: list[Any] = []
+
+    def spawn(self, _run_id: str, work: Any) -> bool:
+        self.kept.append(work)
+        return True
+
+    def go_on(self) -> None:
+        """Carry out the last one."""
+        self.kept.pop()()
+
+
+def approve(bench: Recovering, name: str) -> None:
+    bench.person().execute(lambda run, why: run.approve(why, name, "fine"))
+
+
+def ask(run: Run, why: Any, name: str) -> bool:
+    return run.request_approval(why, name, subject=name, subject_digest=name)
 
 
 class TestNeedsAttention:
@@ -895,15 +1521,11 @@ class TestTheReport:
 
     def test_resumes_in_the_background_tell_in_the_next_report(self, bench: Recovering) -> None:
         bench.cut_off()
-        later: list[Any] = []
-        dog = Watchdog(
-            bench.around,
-            Orders(auto_resume=True),
-            lambda _run_id, work: later.append(work) is None,
-        )
+        later = Later()
+        dog = Watchdog(bench.around, Orders(auto_resume=True), later.spawn)
         report = Report(bench.now)
         first = dog.tick(report).take()
-        later.pop()()
+        later.go_on()
         second = dog.tick(report).take()
 
         assert (len(first.alerts), first.recoveries) == (1, [])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import pickle
+import shlex
 import string
 from typing import TYPE_CHECKING
 
@@ -70,6 +71,23 @@ class TestMessages:
         """`args[0]` is what a caller or a log can file the refusal under."""
         assert arity(kind) >= 1
         assert "<0>" in str(example(kind))
+
+    def test_a_command_takes_its_arguments_as_they_are_shown(self) -> None:
+        """People copy it: no space, quote or dollar may change what it means."""
+        key = "mail 'the $team'"
+        shown = str(errors.EffectInDoubtError("job", key, 1)).split("`")[1]
+        asked = str(errors.ApprovalPendingError("job", key)).split("`")
+
+        assert shlex.split(shown)[:6] == ["tacho", "run", "effect", key, "--run", "job"]
+        assert [shlex.split(each)[4] for each in (asked[1], asked[3])] == [key, key]
+
+    def test_who_is_at_work_is_told_in_a_sentence_or_by_name(self) -> None:
+        for who in ("process 7 on ada", "process 7 is running"):
+            said = str(errors.RunOwnedError("job", who))
+
+            assert said.startswith(f"Run job is at work: {who}. Wait for it")
+            assert "`tacho run cancel job --reason …`" in said
+            assert "--takeover and --reason" in said
 
     def test_braces_in_an_argument_are_no_template(self) -> None:
         assert "{0} {x}" in str(errors.RunNotFoundError("{0} {x}", ""))

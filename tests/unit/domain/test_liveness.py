@@ -183,6 +183,7 @@ def attempt_verdict(
     *processes: tuple[int, int],
     lease: Lease | None = None,
     epoch: int | None = 1,
+    worker_start: Callable[[Owner], int | None] | None = None,
 ) -> Liveness:
     return judge_attempt(
         owner,
@@ -192,6 +193,7 @@ def attempt_verdict(
         lease=lease,
         boottime_us=NOW,
         epoch=epoch,
+        worker_start=worker_start,
     )
 
 
@@ -240,3 +242,52 @@ def test_an_attempt_with_a_worker_was_heard_of_by_its_own_lease(
     beat: Lease | None, epoch: int, since_us: int | None
 ) -> None:
     assert attempt_verdict(OWNER, WORKER, (18, 5000), lease=beat, epoch=epoch).since_us == since_us
+
+
+def leaves_something(worker: Owner) -> int | None:
+    """The worker has ended, and what it has started lives."""
+    return worker.started
+
+
+def leaves_nothing(_worker: Owner) -> None:
+    return None
+
+
+@pytest.mark.parametrize("owner", [OWNER, UNOWNED])
+def test_an_attempt_lives_on_in_what_its_dead_worker_has_started(owner: Owner) -> None:
+    judged = attempt_verdict(owner, WORKER, worker_start=leaves_something)
+
+    assert judged.state == "alive"
+    assert judged.reason == "process 18 has ended; what it has started is still at work"
+
+
+@pytest.mark.parametrize("owner", [OWNER, UNOWNED])
+def test_an_attempt_is_gone_when_that_has_ended_too(owner: Owner) -> None:
+    assert attempt_verdict(owner, WORKER, worker_start=leaves_nothing).state == "gone"
+
+
+def test_a_worker_that_lives_is_named_itself() -> None:
+    judged = attempt_verdict(OWNER, WORKER, (18, 5000), worker_start=leaves_something)
+
+    assert judged == Liveness("alive", "process 18 is running")
+
+
+def test_a_later_process_of_the_workers_pid_is_nothing_that_it_has_started() -> None:
+    judged = attempt_verdict(OWNER, WORKER, (18, 9999), worker_start=lambda _worker: 9999)
+
+    assert judged.state == "gone"
+
+
+def test_what_is_left_of_a_worker_of_another_boot_or_container_is_not_asked() -> None:
+    asked: list[Owner] = []
+
+    def worker_start(worker: Owner) -> int | None:
+        asked.append(worker)
+        return worker.started
+
+    states = [
+        attempt_verdict(UNOWNED, worker, worker_start=worker_start).state
+        for worker in (WORKER_ELSEWHERE, Owner("ada", "boot-0", 18, 5000, "ns-1"))
+    ]
+
+    assert (states, asked) == (["unknown", "gone"], [])

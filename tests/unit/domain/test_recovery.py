@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tachograph.domain.errors import InvalidValueError
 from tachograph.domain.recovery import IN_DOUBT, Recovery
 
+TRACE = {"path": "job.py", "size": 9, "sha256": "ab", "what": "code"}
 EVERYTHING: dict[str, Any] = {
     "adapter": "jobs:resume",
     "command": ["make", "report"],
@@ -24,7 +25,7 @@ EVERYTHING: dict[str, Any] = {
     "kill_stalled": True,
     "in_doubt": "skip",
     "timeout_seconds": 180,
-    "traces": [{"path": "job.py", "size": 9, "sha256": "ab", "what": "code"}],
+    "traces": [TRACE],
     "artifact_check": ["file", "--mime"],
     "python": "/usr/bin/python3",
 }
@@ -74,6 +75,13 @@ def test_a_declaration_shares_no_list_with_its_maker() -> None:
     assert declared == Recovery(command=["make"], artifact_check=["make"], traces=[{"path": "a"}])
 
 
+def test_a_stored_form_that_makes_no_sense_can_be_read() -> None:
+    """It is refused when it is declared, not by everybody who reads it."""
+    stored = {"command": "make", "traces": ["job.py"]}
+
+    assert Recovery.from_fields(stored).to_fields() == stored
+
+
 @pytest.mark.parametrize(
     ("adapter", "command", "can"),
     [(None, None, False), ("jobs:resume", None, True), (None, ["make"], True)],
@@ -113,6 +121,22 @@ class TestCheck:
             ("backoff_seconds", -0.5, "backoff seconds is -0.5"),
             ("max_retries", 1.5, "it must be a whole number, 0 or more"),
             ("in_doubt", "perhaps", "it must be one of ask, retry, skip"),
+            ("command", "make report", "command is 'make report': it must be a list of words"),
+            ("artifact_check", "file", "artifact check is 'file': it must be a list of words"),
+            ("timeout_seconds", 0, "timeout seconds is 0: give a time above 0"),
+            ("timeout_seconds", 0.0, "timeout seconds is 0: give a time above 0"),
+            ("adapter", "a\0b", "a NUL reaches no program"),
+            ("working_folder", "/srv\0", "a NUL reaches no program"),
+            ("python", "\0", "a NUL reaches no program"),
+            ("command", ["make", "a\0"], "a NUL reaches no program"),
+            ("artifact_check", ["\0"], "a NUL reaches no program"),
+            ("kill_stalled", True, "say with stale_after_seconds when"),
+            ("traces", "abc", "trace is 'a': it must hold path, size, sha256 and what"),
+            ("traces", [{}], "path of a trace is None"),
+            ("traces", [{**TRACE, "path": "a\0"}], "a NUL reaches no program"),
+            ("traces", [{**TRACE, "size": "9"}], "size of a trace is '9'"),
+            ("traces", [{**TRACE, "sha256": b"ab"}], "sha256 of a trace is b'ab'"),
+            ("traces", [TRACE, {**TRACE, "what": "data"}], "it must be one of code, input"),
         ],
     )
     def test_what_makes_no_sense_is_refused(self, name: str, value: object, saying: str) -> None:

@@ -131,7 +131,7 @@ class TestAttempts:
     def test_a_live_owner_is_not_robbed(self) -> None:
         """G5."""
         running().when(Run.start_attempt, PERSON, OWNER, live_owner="process 17 on ada").then(
-            errors.RunOwnedError, saying="owned by process 17 on ada, which is alive. Wait for it"
+            errors.RunOwnedError, saying="is at work: process 17 on ada. Wait for it"
         )
 
     def test_a_live_owner_is_robbed_for_a_reason(self) -> None:

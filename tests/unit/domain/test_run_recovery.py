@@ -50,7 +50,7 @@ from tachograph.domain.events import (
     WorkerStarted,
 )
 from tachograph.domain.recovery import Recovery
-from tachograph.domain.recovery_state import MOST_HISTORY, MOST_PROCESSES
+from tachograph.domain.recovery_state import MOST_HISTORY, MOST_PROCESSES, ending_key
 from tachograph.domain.run import Run
 
 ME = attempt(1)
@@ -597,9 +597,20 @@ class TestDispatchAndReturn:
             do(Run.intend_effect, ME, "post"),
             do(Run.complete_effect, PERSON, "mail", reason="it is in the outbox"),
             do(Run.record_artifact, ME, "r", path="r", size=1, sha256="a"),
+            do(Run.complete_step, ME, ending_key(1), {"exit_code": 3}),
             do(Run.finish, ME, "failed"),
         ],
-        ids=["note", "report", "same", "failed phase", "intent", "settled", "artifact", "failed"],
+        ids=[
+            "note",
+            "report",
+            "same",
+            "failed phase",
+            "intent",
+            "settled",
+            "artifact",
+            "wrapped",
+            "failed",
+        ],
     )
     def test_an_adapter_that_brings_nothing_is_no_recovery(self, idle: Do) -> None:
         """Spec §8.4: exit code 0 alone says nothing; saving the same once more is no progress."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -318,6 +319,54 @@ print(child.pid, file=sys.stderr)
     assert end.exit_code == 0
     assert list(end.left_running) == [int(place.stderr.read_text())]
     assert rest(reader) == b"late\n"
+
+
+FAILS = {
+    "exit code": "sys.exit(3)",
+    "signal": "os.kill(os.getpid(), signal.SIGKILL)",
+}
+
+
+@pytest.mark.parametrize("how", FAILS)
+@pytest.mark.parametrize("session", [True, False])
+@pytest.mark.parametrize("listens", [True, False])
+def test_what_a_failed_one_leaves_is_ended(
+    listens: bool, session: bool, how: str, place: Place
+) -> None:
+    """The next try must not work beside it."""
+    reader = place.watched()
+    trap = "" if listens else "trap true TERM; "
+    code = f"""
+import os, signal, subprocess, sys
+subprocess.Popen(
+    ["sh", "-c", "{trap}echo up; while :; do sleep 600; done"], start_new_session={session}
+)
+os.read(os.open({str(place.folder / "up")!r}, os.O_RDONLY), 1)
+{FAILS[how]}
+"""
+    os.mkfifo(place.folder / "up")
+    thread = threading.Thread(target=until_it_is_up, args=(reader, place.folder / "up"))
+    thread.start()
+    end = place.python(code, grace_seconds=3600 if listens else 0)
+    thread.join()
+
+    assert rest(reader) == b""
+    assert (end.left_running, end.timed_out, end.too_large) == ((), False, None)
+    expected = (3, None) if how == "exit code" else (None, signal.SIGKILL)
+    assert (end.exit_code, end.signal) == expected
+
+
+def until_it_is_up(reader: int, go: Path) -> None:
+    """Let an adapter go on once its daemon has set its traps, and said so."""
+    select.select([reader], [], [])
+    assert os.read(reader, 3) == b"up\n"
+    go.write_text("!")
+
+
+def test_one_that_failed_and_left_nothing_is_not_waited_for(place: Place) -> None:
+    end = place.run("sh", "-c", "exit 3", grace_seconds=3600)
+
+    assert (end.exit_code, end.left_running) == (3, ())
 
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])

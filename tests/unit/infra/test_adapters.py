@@ -15,7 +15,7 @@ from tachograph.infra.adapters import AdapterCommand, arguments, resolve
 if TYPE_CHECKING:
     from pathlib import Path
 
-RUNNER = [sys.executable, "-m", "tachograph.adapter_main"]
+RUNNER = [sys.executable, "-P", "-m", "tachograph.adapter_main"]
 NOISY = "raise SystemExit('this module must not be imported to be found')\n"
 
 

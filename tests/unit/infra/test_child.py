@@ -199,3 +199,41 @@ def test_a_broken_pipe_reaches_the_child() -> None:
         errors = process.stderr.read()
 
     assert "BrokenPipeError" in errors  # of the wrapper's own line: the child has ended
+
+
+def test_nothing_is_run_when_the_caller_refuses_after_the_start(
+    tmp_path: Path, no_open_files_left: None
+) -> None:
+    def refuse(_pid: int) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        run_child(["touch", str(tmp_path / "made")], os.environ, tail_bytes=0, on_started=refuse)
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_the_caller_does_at_the_start_is_done_before_the_command(tmp_path: Path) -> None:
+    """Not one instruction of it runs before."""
+    seen: list[bool] = []
+    made = tmp_path / "made"
+    run_child(
+        ["touch", str(made)],
+        os.environ,
+        tail_bytes=0,
+        on_started=lambda _pid: seen.append(made.exists()),
+    )
+
+    assert (seen, made.exists()) == ([False], True)
+
+
+def test_a_signal_before_the_command_runs_ends_it(tmp_path: Path) -> None:
+    ended = run_child(
+        ["touch", str(tmp_path / "made")],
+        os.environ,
+        tail_bytes=0,
+        on_started=lambda _pid: os.kill(os.getpid(), signal.SIGTERM),
+    )
+
+    assert (ended.signal, ended.asked) == (signal.SIGTERM, ("SIGTERM",))
+    assert list(tmp_path.iterdir()) == []

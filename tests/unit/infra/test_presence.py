@@ -93,6 +93,22 @@ def test_a_lease_says_how_long_it_is_good_for(folder: Path, presence: Presence) 
     assert found == {"slow": 300, "slower": 3600.5}
 
 
+def test_a_lease_may_stand_for_an_earlier_sign_of_life(presence: Presence) -> None:
+    """Even one of an earlier boot: then it has ended, and says so."""
+    hour, century = 3_600_000_000, 36_525 * 86_400_000_000
+    before = clock.boottime_us(), clock.now_us()
+    presence.beat("fresh", 1, lease_seconds=7_200, ago_us=hour)
+    presence.beat("ended", 1, lease_seconds=7_200, ago_us=century)
+    fresh, ended = presence.lease("fresh"), presence.lease("ended")
+
+    assert fresh is not None
+    assert ended is not None
+    assert before[0] - hour <= fresh.boottime_us <= clock.boottime_us() - hour
+    assert before[1] - hour <= fresh.time_us
+    assert ended.boottime_us < 0
+    assert presence.expired(clock.boottime_us()) == ["ended"]
+
+
 def test_a_run_without_beats_has_no_lease(presence: Presence) -> None:
     assert (presence.lease("run-1"), presence.leases()) == (None, [])
     presence.clear("run-1")

@@ -228,6 +228,135 @@ def test_without_proc_nothing_is_known_and_nothing_fails(tmp_path: Path) -> None
     assert processes.process_start(os.getpid(), str(tmp_path)) == UNSEEN
 
 
+# What a worker leaves
+
+
+class Worker:
+    """The leader of a session, which has started one process in it, and told its pid."""
+
+    LEADER = """
+import os, subprocess, sys
+child = subprocess.Popen(["sleep", "600"], {how})
+print(child.pid, flush=True)
+sys.stdin.read()
+"""
+
+    def __init__(self, how: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-S", "-c", self.LEADER.format(how=how)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        assert self.process.stdout
+        self.child = int(self.process.stdout.readline())
+        self.owner = processes.describe(self.process.pid)
+
+    def kill(self) -> None:
+        """End the leader alone."""
+        self.process.kill()
+        self.process.wait()
+
+    def end_child(self) -> None:
+        """End what it has started, and return when that is over."""
+        child = psutil.Process(self.child)
+        child.kill()
+        while child.is_running() and child.status() != psutil.STATUS_ZOMBIE:
+            os.sched_yield()
+
+
+@pytest.fixture(params=["", "process_group=0"], ids=["its group", "its session"])
+def worker(request: pytest.FixtureRequest) -> Iterator[Worker]:
+    worker = Worker(request.param)
+    yield worker
+    for pid in (worker.child, worker.process.pid):
+        if processes.process_start(pid) is not None:
+            os.kill(pid, signal.SIGKILL)
+    worker.process.communicate()
+
+
+def test_a_worker_counts_as_there_while_anything_of_its_session_lives(worker: Worker) -> None:
+    started = worker.owner.started
+    seen = [processes.worker_start(worker.owner)]
+    worker.kill()
+    seen.append(processes.worker_start(worker.owner))
+    left = processes.leaves_members(worker.process.pid)
+    worker.end_child()
+    seen.append(processes.worker_start(worker.owner))
+
+    assert seen == [started, started, None]
+    assert (left, processes.leaves_members(worker.process.pid)) == (True, False)
+
+
+def test_what_left_the_session_is_nothing_that_a_worker_leaves() -> None:
+    worker = Worker("start_new_session=True")
+    worker.kill()
+    found = processes.worker_start(worker.owner)
+    os.kill(worker.child, signal.SIGKILL)
+    worker.process.communicate()
+
+    assert found is None
+
+
+def test_a_worker_without_a_pid_is_nowhere() -> None:
+    assert processes.worker_start(Owner("ada", kind="unowned")) is None
+
+
+@on_linux
+@pytest.mark.parametrize(
+    ("group", "session", "state", "left"),
+    [
+        (b"9", b"9", b"S", True),
+        (b"9", b"8", b"S", True),
+        (b"8", b"9", b"S", True),
+        (b"8", b"8", b"S", False),
+        (b"9", b"9", b"Z", False),
+        (b"9", b"9", b"X", False),
+        (b"99", b"19", b"S", False),
+    ],
+)
+def test_who_is_left_is_seen_by_group_and_session(
+    tmp_path: Path, group: bytes, session: bytes, state: bytes, left: bool
+) -> None:
+    """The parent, and a number elsewhere in the line, say nothing."""
+    line = b"17 (a) 9 (9) %b 9 %b %b 9 9\n" % (state, group, session)
+
+    assert processes.leaves_members(9, fake_proc(tmp_path, status=line)) is left
+
+
+@on_linux
+@pytest.mark.parametrize("status", [b"", b"garbage", b"17 (x) S"])
+def test_a_process_that_cannot_be_read_is_nothing_left(tmp_path: Path, status: bytes) -> None:
+    assert not processes.leaves_members(9, fake_proc(tmp_path, status=status))
+
+
+@on_linux
+def test_where_proc_shows_others_the_group_alone_counts(tmp_path: Path, worker: Worker) -> None:
+    """Such as none at all, or that of another namespace, whose numbers mean somebody else."""
+    worker.kill()
+    in_group = os.getpgid(worker.child) == worker.process.pid
+    line = b"17 (a) S 1 %d %d 9" % (worker.process.pid, worker.process.pid)
+    foreign = fake_proc(tmp_path / "foreign", status=line, itself=1)
+    found = [
+        processes.leaves_members(worker.process.pid, proc) for proc in (foreign, str(tmp_path))
+    ]
+    worker.end_child()
+
+    assert found == [in_group] * 2
+    assert not processes.leaves_members(2**22 + 1, str(tmp_path))
+    assert not processes.leaves_members(2**40, str(tmp_path))
+
+
+@on_linux
+def test_a_group_of_another_user_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(pid: int, number: int) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "killpg", refuse)
+
+    assert processes.leaves_members(9, str(tmp_path))
+
+
 class TestElsewhere:
     """What runs where there is no /proc; psutil answers the same on this machine."""
 
@@ -242,6 +371,15 @@ class TestElsewhere:
         child.wait()
 
         assert (before.state, verdict(owner).state) == ("alive", "gone")
+
+    def test_a_worker_counts_as_there_while_anything_of_its_session_lives(
+        self, worker: Worker
+    ) -> None:
+        worker.kill()
+        left = processes.worker_start(worker.owner)
+        worker.end_child()
+
+        assert (left, processes.worker_start(worker.owner)) == (worker.owner.started, None)
 
     def test_the_boot_keeps_its_name(self) -> None:
         first = processes.boot_id()

@@ -182,6 +182,7 @@ class Broken:
     """A sink that raises what nobody expects."""
 
     name = "broken"
+    receiver = "broken"
     closed = False
 
     def send(self, signal: Any) -> None:

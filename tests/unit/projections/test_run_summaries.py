@@ -557,6 +557,8 @@ BEGUN = (CREATED, started(1), PHASE, do(Run.intend_effect, ONE, "mail"), SAVED, 
         (do(Run.complete_batch, ONE, "parse", 0), 0),
         (do(Run.end_phase, ONE, "parse"), 0),
         (do(Run.complete_step, ONE, "load", 1), 0),
+        (do(Run.complete_step, ONE, "exec:1", {"exit_code": 3}), 1),
+        (do(Run.complete_step, ONE, "exec:2", "a key that a job may use"), 0),
         (do(Run.complete_effect, ONE, "mail"), 0),
     ],
 )

@@ -18,6 +18,7 @@ from tachograph.domain.event import Cause
 from tachograph.domain.liveness import Liveness
 from tachograph.domain.plan import Findings, Plan
 from tachograph.domain.recovery import Recovery
+from tachograph.domain.recovery_state import ending_key
 from tachograph.domain.run import Run
 from tachograph.projections.run_summaries import apply, new_summary
 from tachograph.projections.watch_list import counts_on, due_us
@@ -93,6 +94,35 @@ class TestCountsOn:
         left = do(Run.return_resume, ME, {"left_running": [18]})
 
         assert counts_on(working(RESUMED, do(Run.start_worker, ME, WORKER), left)) == WORKER
+
+    @pytest.mark.parametrize(
+        "end",
+        [
+            do(Run.finish, ME, "success"),
+            do(Run.finish, ME, "failed"),
+            do(Run.cancel, PERSON, "enough"),
+        ],
+        ids=["finished", "failed", "cancelled"],
+    )
+    def test_a_run_that_ended_counts_on_its_dispatcher_until_the_resume_has_returned(
+        self, end: Do
+    ) -> None:
+        """A dispatcher that was killed by then returns nothing: somebody has to do it for it."""
+        under_way = (RESUMED, do(Run.start_worker, ME, WORKER), end)
+
+        assert counts_on(working(*under_way)) == OWNER
+        assert counts_on(working(*under_way, RETURNED)) is None
+
+    def test_what_joined_an_adapter_is_not_counted_on(self) -> None:
+        joined = do(Run.start_worker, ME, {**OWNER, "pid": 19}, joined=True)
+
+        assert counts_on(working(RESUMED, do(Run.start_worker, ME, WORKER), joined)) == WORKER
+
+    def test_a_resume_that_was_taken_over_is_waited_for_by_nobody(self) -> None:
+        taken = started(2)
+
+        assert counts_on(working(RESUMED, taken)) == OWNER
+        assert counts_on(working(RESUMED, taken, do(Run.finish, attempt(2), "success"))) is None
 
     def test_nobody_is_watched_whose_end_was_noted(self) -> None:
         assert counts_on(working(GONE)) is None
@@ -241,6 +271,33 @@ class TestDueLater:
         assert due_us(working(window, do(Run.finish, ME, "failed"))) == NOW_US + 3600 * SECOND
         assert due_us(summary(window)) == NOW_US + 3600 * SECOND
 
+    def test_a_resume_is_looked_at_when_its_time_is_up(self) -> None:
+        """Its dispatcher may have been killed, and nobody else would end the adapter."""
+        limited = do(
+            Run.dispatch_resume, ME, "a", {"unattended": True, "execute": {"timeout_seconds": 30}}
+        )
+
+        assert due_us(working(AUTO, limited)) == NOW_US + 30 * SECOND
+        assert due_us(working(declared(), limited)) == NOW_US + 30 * SECOND
+        assert due_us(working(declared(), limited, RETURNED)) is None
+        assert due_us(working(declared(), limited, do(Run.finish, ME, "failed"))) is None
+        assert due_us(working(declared(), limited, started(2))) is None
+
+    def test_a_resume_that_may_take_its_time_is_not(self) -> None:
+        for plan in ({}, {"execute": None}, {"execute": {"timeout_seconds": None}}):
+            resumed = do(Run.dispatch_resume, ME, "a", plan)
+
+            assert due_us(working(AUTO, resumed)) is None
+
+    def test_what_a_returned_resume_left_running_has_no_time_limit(self) -> None:
+        limited = do(Run.dispatch_resume, ME, "a", {"execute": {"timeout_seconds": 30}})
+        left = do(Run.return_resume, ME, {"left_running": [18]})
+
+        assert due_us(working(AUTO, limited, left)) is None
+
+    def test_a_run_that_could_not_be_looked_at_is_looked_at_again(self) -> None:
+        assert due_us(working(AUTO, GONE, raised("not_looked_at"))) == AT_ONCE
+
     def test_the_earliest_counts(self) -> None:
         both = declared(stale_after_seconds=60, resume_window_seconds=30)
 
@@ -355,6 +412,10 @@ class Walk:
     def save(self) -> None:
         self.work(Run.save_checkpoint, state=self.pick("1", "2") * self.pick(1, 5000))
 
+    def complete_step(self) -> None:
+        key = self.pick(ending_key(self.run.epoch), f"step {self.run.version}")
+        self.work(Run.complete_step, key, 1)
+
     def report(self) -> None:
         self.work(Run.report_progress, 1)
 
@@ -424,7 +485,8 @@ class Walk:
         self.ask(Run.return_resume, self.pick(0, self.run.epoch), result)
 
     STEPS = (
-        wait, wait, wait, start, start, declare, phase, phase, save, save, report, intend, settle,
+        wait, wait, wait, start, start, declare, phase, phase, save, save,
+        complete_step, report, intend, settle,
         settle, request, decide, block, depend, finish, end_well, note_silence, look, look, look,
         tell, adapter_asks, resume, resume, resume, come_back, come_back,
     )  # fmt: skip

@@ -14,7 +14,9 @@ import select
 import shutil
 import signal
 import subprocess
+import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tachograph.domain.records import _Fields
@@ -22,10 +24,11 @@ from tachograph.infra.descendants import Family
 from tachograph.infra.passing_on import PassingOn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import Self
 
+PASSED_ON = ("SIGTERM", "SIGINT", "SIGHUP")
 GRACE_SECONDS = 10.0
 """Between the polite and the final signal."""
 LOOK_SECONDS = 0.2
@@ -109,15 +112,36 @@ def run_adapter(
         Output("stdout", stdout_path, stdout_bytes),
         Output("stderr", stderr_path, stderr_bytes),
     ]
-    with PassingOn() as passing:
+    with _children_are_awaited(), PassingOn(PASSED_ON) as passing:
         command = ["/bin/sh", "-c", _GATE, "sh", program, *argv[1:]]
         child = _spawn(command, {**environment, MARK: mark}, folder, outputs)
-        passing.attach(child)
+        passing.attach(partial(_pass_on, child))
         _let_go(child, on_started)
         family = Family(child.pid, f"{MARK}={mark}")
         return _Watch(child, family, outputs, grace_seconds).until_it_ends(
             timeout_seconds, passing.received
         )
+
+
+@contextlib.contextmanager
+def _children_are_awaited() -> Iterator[None]:
+    """Let the end of a child be seen, also where this process was told to ignore it."""
+    in_main = threading.current_thread() is threading.main_thread()
+    ignored = signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
+    if not (in_main and ignored):
+        yield
+        return
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+
+def _pass_on(child: subprocess.Popen[bytes], number: int) -> None:
+    if child.returncode is None:  # it is not reaped, so its pid is no other's
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, number)
 
 
 def find_program(name: str, environment: Mapping[str, str], folder: str | None) -> str:

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 from tachograph.domain.ended import Ended
 from tachograph.infra.gated import Gated
+from tachograph.infra.passing_on import PassingOn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from types import FrameType, TracebackType
-    from typing import Any, Self
+    from types import TracebackType
+    from typing import Self
 
 CHUNK = 65_536
 """Bytes read at a time: the size of a pipe on Linux."""
@@ -53,7 +54,7 @@ def run_child(
     with (
         _Wakeup() as wakeup,
         _Pipes(capture_stderr) as pipes,
-        _Forwarding(shared=shared) as forwarding,
+        PassingOn(FORWARDED, noted=BY_TERMINAL if shared else ()) as forwarding,
     ):
         # A group of its own can be signalled as a whole.
         gated = Gated(argv, environment, streams=pipes.theirs, own_group=not shared)
@@ -248,50 +249,6 @@ class _Wakeup:
                 pass
         except BlockingIOError:
             pass
-
-
-class _Forwarding:
-    """Hands on the signals that this process gets, and remembers their names."""
-
-    def __init__(self, *, shared: bool) -> None:
-        self.received: list[str] = []
-        self._forward: Callable[[int], None] | None = None
-        self._early: list[int] = []
-        self._shared = shared
-        self._former: dict[int, Any] = {}
-
-    def __enter__(self) -> Self:
-        for name in FORWARDED:
-            number = getattr(signal, name)
-            # What this process was told to ignore (nohup) its child ignores as well.
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                self._former[number] = signal.signal(number, self._receive)
-        return self
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
-        for number, handler in self._former.items():
-            signal.signal(number, handler)
-
-    def attach(self, forward: Callable[[int], None]) -> None:
-        """Hand on to a child that has just started, earlier signals included."""
-        self._forward = forward
-        while self._early:
-            forward(self._early.pop(0))
-
-    def _receive(self, number: int, _frame: FrameType | None) -> None:
-        name = signal.Signals(number).name
-        self.received.append(name)
-        if self._shared and name in BY_TERMINAL:
-            return
-        if self._forward is None:
-            self._early.append(number)
-        else:
-            self._forward(number)
 
 
 def in_foreground() -> bool:

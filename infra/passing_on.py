@@ -1,35 +1,37 @@
-"""Pass the signals that this process gets to the group of a child. Sends none of its own."""
+"""Pass the signals that this process gets on to a child, and remember them. Sends none itself."""
 
 from __future__ import annotations
 
-import contextlib
-import os
 import signal
 import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    import subprocess
+    from collections.abc import Callable, Collection, Sequence
     from types import FrameType, TracebackType
     from typing import Any, Self
 
-PASSED_ON = ("SIGTERM", "SIGINT", "SIGHUP")
-
 
 class PassingOn:
-    """Passes the signals that this process gets to a child's group, and remembers their names."""
+    """A `with` block in which signals are handed to a child, those before its start included.
 
-    def __init__(self) -> None:
+    `names` are passed on; of these, `noted` are only remembered, since the terminal sends them
+    to the child as well. In other threads than the main one Python delivers no signals, and
+    nothing is passed on.
+    """
+
+    def __init__(self, names: Sequence[str], *, noted: Collection[str] = ()) -> None:
         self.received: list[str] = []
-        self._child: subprocess.Popen[bytes] | None = None
+        """Names of the signals that came, in order."""
+        self._names = names
+        self._noted = noted
+        self._send: Callable[[int], None] | None = None
         self._early: list[int] = []
         self._former: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            if signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN:  # the end would be lost
-                self._former[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            for name in PASSED_ON:
+            for name in self._names:
                 number = getattr(signal, name)
                 # What this process was told to ignore (nohup) its child ignores as well.
                 if signal.getsignal(number) is not signal.SIG_IGN:
@@ -45,20 +47,18 @@ class PassingOn:
         for number, handler in self._former.items():
             signal.signal(number, handler)
 
-    def attach(self, child: subprocess.Popen[bytes]) -> None:
-        """Pass on to a child that has just started, earlier signals included."""
-        self._child = child
+    def attach(self, send: Callable[[int], None]) -> None:
+        """Hand signals on by `send` from now on, and first those that came before."""
+        self._send = send
         while self._early:
-            self._pass_on(child, self._early.pop(0))
+            send(self._early.pop(0))
 
     def _receive(self, number: int, _frame: FrameType | None) -> None:
-        self.received.append(signal.Signals(number).name)
-        if self._child is None:
+        name = signal.Signals(number).name
+        self.received.append(name)
+        if name in self._noted:
+            return
+        if self._send is None:
             self._early.append(number)
         else:
-            self._pass_on(self._child, number)
-
-    def _pass_on(self, child: subprocess.Popen[bytes], number: int) -> None:
-        if child.returncode is None:  # it is not reaped, so its pid is no other's
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(child.pid, number)
+            self._send(number)

@@ -12,6 +12,7 @@ from tachograph.domain import attention, errors
 from tachograph.domain import plan as plans
 from tachograph.domain.outcome import WAITS_FOR_APPROVAL
 from tachograph.domain.records import _Fields
+from tachograph.refusing import refusal
 from tachograph.session import Session
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from tachograph.domain.event import Cause
     from tachograph.domain.owner import Owner
-    from tachograph.domain.plan import Obstacle, Plan
+    from tachograph.domain.plan import Plan
     from tachograph.domain.run import Run
     from tachograph.payloads import Payloads
     from tachograph.planning import Planner
@@ -371,34 +372,6 @@ class Dispatcher:
         except errors.ProcessNotFoundError:
             lives = False
         return [worker["pid"]] if lives else []
-
-
-def refusal(run: Run, obstacle: Obstacle) -> errors.RefusalError:
-    """Return the error that says why a run cannot be resumed."""
-    code = obstacle.code
-    if code == plans.FINISHED:
-        return errors.RunFinishedError(run.id, run.ended or run.outcome)
-    if code == plans.OWNED:
-        return errors.RunOwnedError(run.id, obstacle.text.removeprefix("it is at work: "))
-    if code == attention.EFFECTS_IN_DOUBT:
-        key = next(key for key in run.effects_in_doubt if not run.effects[key]["idempotent"])
-        return errors.EffectInDoubtError(run.id, key, run.effects[key]["epoch"])
-    if code == plans.WAITING:
-        return errors.DependenciesWaitingError(run.id, obstacle.text.removeprefix("it waits for "))
-    if code.startswith(attention.APPROVAL):
-        return errors.ApprovalPendingError(run.id, code.removeprefix(attention.APPROVAL))
-    if code == plans.TOO_EARLY:
-        return errors.TryLaterError(run.id, obstacle.text)
-    if obstacle.despite:
-        return errors.PersonNeededError(run.id, _despite(run, obstacle))
-    return errors.NotResumableError(run.id, obstacle.text)
-
-
-def _despite(run: Run, obstacle: Obstacle) -> str:
-    return (
-        f"{obstacle.text}. To resume it all the same: "
-        f"`tacho run resume {run.id} --despite {obstacle.code} --reason …`"
-    )
 
 
 def _first_living(pids: Collection[int], started: Callable[[int], None]) -> list[int]:

@@ -9,11 +9,16 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 from tachograph.domain.errors import ProcessNotFoundError
 from tachograph.domain.liveness import UNSEEN, Observer
 from tachograph.domain.owner import Owner
 from tachograph.infra.host import this_host
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PROC = "/proc"
 
@@ -56,18 +61,43 @@ def process_start(pid: int, proc: str = PROC) -> int | None:
     return None if fields[0] in b"ZX" else int(fields[19])
 
 
-def worker_start(worker: Owner, proc: str = PROC) -> int | None:
+def worker_start(
+    worker: Owner, proc: str = PROC, *, leaves: Callable[[int], bool] | None = None
+) -> int | None:
     """Return the start time of a worker, also when it has ended and left something behind.
 
     That is what lives in the session or group that it led. The kernel gives its pid to no other
-    process as long as there is any of these.
+    process as long as there is any of these. `leaves` says whether there is.
     """
     if worker.pid is None:
         return None
     started = process_start(worker.pid, proc)
-    if started is None and leaves_members(worker.pid, proc):
-        return worker.started
-    return started
+    if started is not None:
+        return started
+    left = leaves_members(worker.pid, proc) if leaves is None else leaves(worker.pid)
+    return worker.started if left else None
+
+
+class Leftovers:
+    """Says whether ended processes have left something behind; looks at most every 200 ms.
+
+    A list judges many runs, and one look at all processes takes a millisecond or more.
+    """
+
+    SECONDS = 0.2
+
+    def __init__(self) -> None:
+        self._looked = 0.0
+        self._led: frozenset[int] = frozenset()
+
+    def __call__(self, leader: int) -> bool:
+        """Say whether anything lives in the session or group of a process that has ended."""
+        if sys.platform != "linux" or not _is_our_view(PROC):
+            return leaves_members(leader)
+        now = time.monotonic()
+        if not self._looked or now - self._looked > self.SECONDS:
+            self._looked, self._led = now, frozenset(_led(PROC))
+        return leader in self._led
 
 
 def leaves_members(leader: int, proc: str = PROC) -> bool:
@@ -76,14 +106,20 @@ def leaves_members(leader: int, proc: str = PROC) -> bool:
         return _leaves_members_elsewhere(leader)
     if not _is_our_view(proc):  # its numbers are others', or there are none
         return _leaves_group(leader)
+    return leader in _led(proc)
+
+
+def _led(proc: str) -> set[int]:
+    """Return the numbers of all groups and sessions in which something lives."""
+    found: set[int] = set()
     for name in os.listdir(proc):
         if name.isdecimal():
             status = _read(f"{proc}/{name}/stat") or b""
             fields = status[status.rfind(b")") + 2 :].split()
             # State, parent, group, session (proc(5)).
-            if len(fields) > 3 and fields[0] not in b"ZX" and leader in map(int, fields[2:4]):
-                return True
-    return False
+            if len(fields) > 3 and fields[0] not in b"ZX":
+                found.update(map(int, fields[2:4]))
+    return found
 
 
 def _leaves_group(leader: int) -> bool:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from tachograph.infra.blobs import Blobs
     from tachograph.infra.lmdb_views import LMDBViews
     from tachograph.infra.presence import Presence
+    from tachograph.infra.processes import Leftovers
     from tachograph.planning import Planner
     from tachograph.resuming import Dispatcher
     from tachograph.starting import Starter
@@ -43,6 +44,7 @@ class Services:
         blobs: Blobs
         presence: Presence
         observer: Observer
+        leftovers: Leftovers
         starter: Starter
         planner: Planner
         dispatcher: Dispatcher
@@ -96,12 +98,22 @@ class Services:
 
     def liveness(self, run: Run) -> Liveness:
         """Judge the owner of a run's current attempt, at this moment (G7)."""
-        return self.judge(run.id, run.epoch, run.owner or {}, run.worker)
+        return self._judge(run.id, run.epoch, run.owner or {}, run.worker, None)
 
     def judge(
         self, run_id: str, epoch: int, owner: dict[str, Any], worker: dict[str, Any] | None
     ) -> Liveness:
-        """Judge an attempt by the stored fields of its owner and worker, at this moment (G7)."""
+        """Judge one of many attempts by the stored fields of its owner and worker, now (G7)."""
+        return self._judge(run_id, epoch, owner, worker, self.leftovers)
+
+    def _judge(
+        self,
+        run_id: str,
+        epoch: int,
+        owner: dict[str, Any],
+        worker: dict[str, Any] | None,
+        leaves: Leftovers | None,
+    ) -> Liveness:
         from tachograph.domain.liveness import judge_attempt
         from tachograph.domain.owner import Owner
         from tachograph.infra import processes
@@ -111,7 +123,7 @@ class Services:
             None if worker is None else Owner.from_fields(worker),
             here=self.observer,
             process_start=processes.process_start,
-            worker_start=processes.worker_start,
+            worker_start=lambda worker: processes.worker_start(worker, leaves=leaves),
             lease=self.presence.lease(run_id),
             boottime_us=clock.boottime_us(),
             epoch=epoch,
@@ -230,6 +242,12 @@ def _observer(_services: Services) -> Observer:
     return processes.observer()
 
 
+def _leftovers(_services: Services) -> Leftovers:
+    from tachograph.infra import processes
+
+    return processes.Leftovers()
+
+
 def _starter(services: Services) -> Starter:
     from tachograph.starting import Starter
 
@@ -265,6 +283,7 @@ _PARTS: dict[str, Callable[[Services], Any]] = {
     "blobs": _blobs,
     "presence": _presence,
     "observer": _observer,
+    "leftovers": _leftovers,
     "starter": _starter,
     "planner": _planner,
     "dispatcher": _dispatcher,

@@ -298,6 +298,27 @@ def test_what_left_the_session_is_nothing_that_a_worker_leaves() -> None:
     assert found is None
 
 
+def test_many_questions_about_leftovers_take_one_look(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list of a thousand interrupted runs must not look at all processes a thousand times."""
+    looks: list[str] = []
+    look = processes._led
+
+    def counted(proc: str) -> set[int]:
+        looks.append(proc)
+        return look(proc)
+
+    monkeypatch.setattr(processes, "_led", counted)
+    monkeypatch.setattr(processes.Leftovers, "SECONDS", 3600.0)
+    worker.kill()
+    leftovers = processes.Leftovers()
+    found = [leftovers(worker.process.pid), leftovers(2**22 + 1), leftovers(worker.process.pid)]
+
+    assert found == [True, False, True]
+    assert len(looks) == (1 if sys.platform == "linux" else 0)
+
+
 def test_a_worker_without_a_pid_is_nowhere() -> None:
     assert processes.worker_start(Owner("ada", kind="unowned")) is None
 

@@ -74,7 +74,9 @@ class RecoveryCommands(RunRules):
         attempt is fenced all the same.
         """
         self._not_superseded(cause)
-        changed = {name: value for name, value in changes.items() if self.card.get(name) != value}
+        changed = {
+            name: value for name, value in changes.items() if not _same(self.card.get(name), value)
+        }
         if changed or entries:
             self._record(
                 events.CardEdited,
@@ -257,3 +259,12 @@ class RecoveryCommands(RunRules):
     def _nobody_needed(self, cause: Cause) -> None:
         """Clear every reason for attention: an ended run needs nobody any more."""
         self._clear(cause, list(self.attention))
+
+
+def _same(old: Any, new: Any) -> bool:
+    """Say whether two values are the same: 1 and True are equal, and mean something else.
+
+    >>> _same("a", "a"), _same(1, True)
+    (True, False)
+    """
+    return type(old) is type(new) and bool(old == new)

@@ -293,6 +293,12 @@ class TestCard:
         assert case.run.history == [*entries[1:], {"number": MOST_HISTORY}]
         assert [len(vars(event)["entries"]) for event in case.events[2:]] == [MOST_HISTORY, 1]
 
+    def test_a_value_of_another_kind_is_a_change_though_it_is_equal(self) -> None:
+        case = running(do(Run.change_card, ME, {"priority": 1}))
+        case.when(Run.change_card, ME, {"priority": True}).then(
+            fact(CardEdited, changes={"priority": True}, entries=[])
+        )
+
     def test_the_card_of_a_finished_run_is_edited_too(self) -> None:
         running(do(Run.finish, ME, "success")).when(
             Run.change_card, PERSON, {"notes": "well done"}

@@ -207,8 +207,10 @@ def in_a_deleted_folder(
     """Run `tacho` from a folder that is not there any more."""
     (tmp_path / "gone").mkdir()
     environment = {name: value for name, value in os.environ.items() if name != "TACHO_STORE"}
+    python, *rest = TACHO
+    command = [python, "-P", *rest, *words]  # as the installed script: no folder on the path
     return subprocess.run(
-        ["sh", "-c", f'rmdir "$PWD" && {shlex.join([*TACHO, *words])}'],
+        ["sh", "-c", f'rmdir "$PWD" && {shlex.join(command)}'],
         cwd=tmp_path / "gone",
         env=environment if store is None else {**environment, "TACHO_STORE": store},
         stdin=subprocess.DEVNULL,

@@ -129,11 +129,11 @@ def test_a_receiver_that_is_away_is_given_up_for_all_signals_at_once(waits: Wait
 
 
 def test_a_refused_signal_does_not_keep_the_next_one_back() -> None:
-    with Loopback(422, 200) as server:
+    with Loopback(403, 200) as server:
         failures = deliver([SIGNAL, {"id": "s2"}], [Webhook(server.url)])
 
     assert [(failure.error, failure.signals) for failure in failures] == [
-        ("RefusedError: it answered 422 Unprocessable Entity", ["s1"])
+        ("RefusedError: it answered 403 Forbidden", ["s1"])
     ]
     assert [request.headers["Idempotency-Key"] for request in server.requests] == ["s1", "s2"]
 

@@ -43,12 +43,13 @@ OPTIONS = (
 )  # fmt: skip
 """Given to every command that starts a run, and to `run recovery`."""
 
-_SPANS = {
+SPANS = {
     "stale_after": "stale_after_seconds",
     "backoff": "backoff_seconds",
     "resume_window": "resume_window_seconds",
     "resume_timeout": "timeout_seconds",
 }
+"""Options whose value is a length of time, and what each declares."""
 
 
 def declared(params: Params, before: Recovery | None = None) -> Recovery | None:
@@ -104,7 +105,7 @@ def _changes(params: Params) -> dict[str, Any]:
     for name in ("max_retries", "in_doubt"):
         if getattr(params, name) is not None:
             changes[name] = getattr(params, name)
-    for option, name in _SPANS.items():
+    for option, name in SPANS.items():
         if getattr(params, option) is not None:
             changes[name] = _seconds(getattr(params, option))
     if changes.get("timeout_seconds") == 0:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tachograph.cli.finding import find_run
 from tachograph.cli.opening import open_store
 from tachograph.cli.options import Argument, Option, Params, Spec, UsageError, flag
-from tachograph.cli.recoveries import OPTIONS, declared
+from tachograph.cli.recoveries import OPTIONS, SPANS, declared
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,13 +16,7 @@ if TYPE_CHECKING:
     from tachograph.session import Session
 
 NONE = "none"
-SPANS = {
-    "stale_after": "stale_after_seconds",
-    "backoff": "backoff_seconds",
-    "resume_window": "resume_window_seconds",
-    "resume_timeout": "timeout_seconds",
-}
-"""Options that take `none`, and what each declares."""
+"""Value of one of SPANS that takes it back."""
 TAKEN_BACK = {
     "no_auto_resume": ("auto_resume", "auto_resume"),
     "no_kill_stalled": ("kill_stalled", "kill_stalled"),

@@ -9,8 +9,6 @@ from tachograph.cli.options import Argument, Spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from tachograph.cli.options import Params
     from tachograph.cli.output import Output
 
@@ -29,17 +27,8 @@ def run(params: Params, out: Output) -> None:
     found = summary_of(services, run_id, report=warn(out))
     newest = services.log.read_stream(run_id, limit=run_card.EVENTS, reverse=True)[::-1]
     if out.json:
-        out.document(_document(found))
+        from tachograph.advising import status_shape
+
+        out.document(status_shape(found))
     else:
         run_card.show(services, found, newest, out)
-
-
-def _document(run: dict[str, Any]) -> dict[str, Any]:
-    """Return the run as JSON, with what is in doubt now and how the run can go on."""
-    from tachograph.advising import effects_in_doubt, next_step
-    from tachograph.shapes import summary_shape
-
-    shape = summary_shape(run)
-    doubted = effects_in_doubt(run)
-    shape["effectsInDoubt"] = [each for each in shape["effectsInDoubt"] if each["key"] in doubted]
-    return {**shape, "nextStep": next_step(run)}

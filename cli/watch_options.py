@@ -44,8 +44,7 @@ def words(params: Params) -> list[str]:
     from tachograph.cli.recoveries import timeout_of
 
     timeout_of(params)
-    if params.jobs < 1:
-        raise UsageError(f"--jobs is {params.jobs}: give 1 or more.")
+    check_jobs(params)
     secret = webhook_secret(params)
     if params.webhook is not None and secret and params.webhook_secret_file is None:
         raise UsageError(
@@ -63,6 +62,12 @@ def words(params: Params) -> list[str]:
         text = _anywhere(option.name, str(value))
         found += [f"{option.flag}={text}"] if text.startswith("-") else [option.flag, text]
     return found
+
+
+def check_jobs(params: Params) -> None:
+    """Refuse to resume nothing at a time."""
+    if params.jobs < 1:
+        raise UsageError(f"--jobs is {params.jobs}: give 1 or more.")
 
 
 def webhook_secret(params: Params) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tachograph.cli.opening import open_store
 from tachograph.cli.options import Option, Spec, UsageError, flag
-from tachograph.cli.watch_options import WATCHING
+from tachograph.cli.watch_options import WATCHING, check_jobs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,8 +43,7 @@ def run(params: Params, out: Output) -> int:
         raise UsageError("--once and --interval exclude each other.")
     if params.no_wait and not params.once:
         raise UsageError("--no-wait goes with --once.")
-    if params.jobs < 1:
-        raise UsageError("--jobs is 0: give 1 or more.")
+    check_jobs(params)
     orders = _orders(params)
     if params.once or (params.dry_run and params.interval is None):
         return _once(params, orders, out)

@@ -12,6 +12,16 @@ if TYPE_CHECKING:
     Summary = dict[str, Any]
 
 
+def status_shape(run: Summary) -> dict[str, Any]:
+    """Return a run as `run status --json` prints it: what is in doubt is what is so now."""
+    from tachograph.shapes import summary_shape
+
+    shape = summary_shape(run)
+    doubted = effects_in_doubt(run)
+    shape["effectsInDoubt"] = [each for each in shape["effectsInDoubt"] if each["key"] in doubted]
+    return {**shape, "nextStep": next_step(run)}
+
+
 def effects_in_doubt(run: Summary) -> list[str]:
     """Return the side effects that may have happened; none that a living attempt is at (G10)."""
     alive = run["liveness"] == "alive"

@@ -138,21 +138,28 @@ class Services:
             return str(Owner.from_fields(run.owner or {}))
         return None
 
-    def in_the_way(self, process: dict[str, Any], owner: Owner) -> str | None:
-        """Describe a process that lives, and that `owner` neither is nor descends from."""
-        from tachograph.domain.liveness import ALIVE, judge
+    def process_state(self, process: dict[str, Any]) -> str:
+        """Say whether a process, given by its stored fields, is alive, gone or unknown."""
+        from tachograph.domain.liveness import judge
         from tachograph.domain.owner import Owner
-        from tachograph.infra import ancestry, processes
+        from tachograph.infra import processes
 
-        other = Owner.from_fields(process)
-        state = judge(
-            other,
+        return judge(
+            Owner.from_fields(process),
             here=self.observer,
             process_start=processes.process_start,
             lease=None,
             boottime_us=clock.boottime_us(),
         ).state
-        if state != ALIVE or other.pid == owner.pid:
+
+    def in_the_way(self, process: dict[str, Any], owner: Owner) -> str | None:
+        """Describe a process that lives, and that `owner` neither is nor descends from."""
+        from tachograph.domain.liveness import ALIVE
+        from tachograph.domain.owner import Owner
+        from tachograph.infra import ancestry
+
+        other = Owner.from_fields(process)
+        if self.process_state(process) != ALIVE or other.pid == owner.pid:
             return None
         above = [each.pid for each in ancestry.ancestors(owner.pid)]
         return None if other.pid in above else str(other)

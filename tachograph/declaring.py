@@ -36,14 +36,6 @@ def by_this_command(*, auto_resume: bool) -> Recovery:
     )
 
 
-def this_command() -> list[str]:
-    """Return the words that start this Python program once more, from any folder.
-
-    Raises InvalidValueError for one that cannot be started once more.
-    """
-    return _as_started()[0]
-
-
 def traced(recovery: Recovery, *, code: Iterable[str] = (), inputs: Iterable[str] = ()) -> Recovery:
     """Return a recovery that knows how files are now, so that a plan can say what has changed.
 

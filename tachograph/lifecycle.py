@@ -8,7 +8,7 @@ from time import gmtime, strftime
 from typing import TYPE_CHECKING, Any
 
 from tachograph import archiving
-from tachograph.advising import effects_in_doubt, next_step
+from tachograph.advising import status_shape
 from tachograph.cleaning import Cleaner, clean
 from tachograph.domain.errors import ArchiveDamagedError, StoreExistsError
 from tachograph.infra import archive_writing, archives, removing, store_lines
@@ -16,7 +16,6 @@ from tachograph.infra.clock import now_us
 from tachograph.infra.codec import Codec
 from tachograph.infra.store_records import StoreRecords
 from tachograph.looking import summary_of
-from tachograph.shapes import summary_shape
 from tachograph.storekeeping import line
 
 if TYPE_CHECKING:
@@ -36,20 +35,12 @@ FOLDER = "archives"
 SUFFIX = ".tar.zst"
 
 
-def card(run: Fields) -> Fields:
-    """Return a summary as `run status --json` prints it."""
-    shape = summary_shape(run)
-    doubted = effects_in_doubt(run)
-    shape["effectsInDoubt"] = [each for each in shape["effectsInDoubt"] if each["key"] in doubted]
-    return {**shape, "nextStep": next_step(run)}
-
-
 def planner(services: Services, to_json: Callable[[Any], str]) -> archiving.Planner:
     """Return what says what belongs in an archive. `to_json` gives the text of a run's card."""
 
     def card_of(run_id: str) -> tuple[str, str]:
         found = summary_of(services, run_id, report=lambda _error: None)
-        return to_json(card(found)) + "\n", found["status"]
+        return to_json(status_shape(found)) + "\n", found["status"]
 
     return archiving.Planner(
         services.log,

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from tachograph import projecting
 from tachograph.domain.errors import StoreFullError, StoreReadOnlyError
-from tachograph.domain.liveness import judge
 from tachograph.domain.owner import Owner
-from tachograph.infra import clock, processes
+from tachograph.infra import clock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,13 +67,7 @@ class Lookout:
 
     def process_state(self, process: dict[str, Any]) -> str:
         """Say whether a process is alive, gone or unknown, by itself alone."""
-        return judge(
-            Owner.from_fields(process),
-            here=self._services.observer,
-            process_start=processes.process_start,
-            lease=None,
-            boottime_us=clock.boottime_us(),
-        ).state
+        return self._services.process_state(process)
 
     def expired(self) -> list[str]:
         """Return the runs whose lease has ended."""

@@ -6,6 +6,7 @@ Knows the order of things, not how programs are run: that comes in as functions.
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tachograph.domain import attention, errors
@@ -303,6 +304,7 @@ class Dispatcher:
 
     def _returned(self, session: Session, plan: Plan, result: Mapping[str, Any]) -> Resumption:
         asks = _asks_for(self._payloads.load(result.get("reply")))
+        came = partial(Resumption, plan.execute or {}, plan.from_version, session.epoch)
 
         def record(run: Run, why: Cause) -> bool:
             progressed = run.return_resume(why, result)
@@ -315,25 +317,10 @@ class Dispatcher:
                 result = {name: value for name, value in result.items() if name != "error"}
             progressed = session.execute(record)
         except errors.FencedError:
-            return Resumption(
-                plan.execute or {},
-                plan.from_version,
-                session.epoch,
-                result,
-                progressed=False,
-                outcome=None,
-                fenced=True,
-            )
+            return came(result, progressed=False, outcome=None, fenced=True)
         run = session.run
         loaded = {**result, "reply": self._payloads.load(result.get("reply"))}
-        return Resumption(
-            plan.execute or {},
-            plan.from_version,
-            session.epoch,
-            loaded,
-            progressed=progressed,
-            outcome=run.outcome or run.ended,
-        )
+        return came(loaded, progressed=progressed, outcome=run.outcome or run.ended)
 
     # What a killed dispatcher left.
 

@@ -45,16 +45,6 @@ class Report:
         self.active_needs_attention: list[Signal] = []
 
     @property
-    def signals(self) -> list[Signal]:
-        """What people want to hear of: alerts, recoveries and needs for attention."""
-        kinds = ("alert", "recovery", "needs_attention")
-        return [
-            {**signal, "kind": kind}
-            for kind, name in zip(kinds, self.KINDS, strict=True)
-            for signal in getattr(self, name)
-        ]
-
-    @property
     def touched(self) -> list[str]:
         """The runs that something was recorded of, or tried."""
         names = ("stale", "alerts", "recoveries", "resumed", "expired", "needs_attention")

@@ -18,7 +18,10 @@ from tachograph.measuring import measure
 if TYPE_CHECKING:
     from pathlib import Path
 
-SHOW = "from tachograph.declaring import this_command; print(ascii(this_command()))"
+SHOW = """
+from tachograph.declaring import by_this_command
+print(ascii(by_this_command(auto_resume=True).command))
+"""
 CHDIR = f"import os; os.chdir('/'); {SHOW}"
 DECLARE = """
 import json

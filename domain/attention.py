@@ -23,6 +23,7 @@ NOT_STOPPED = "not_stopped"
 NOT_LOOKED_AT = "not_looked_at"
 CARD_EDITED = "card_edited"
 STATUS_UNKNOWN = "status_unknown"
+STOPPED_EMPTY = "stopped_before_output"
 
 TEXTS = {
     MAX_RETRIES: "max retries reached",
@@ -41,6 +42,7 @@ TEXTS = {
     NOT_STOPPED: "its silent owner could not be stopped",
     CARD_EDITED: "its card was edited by hand",
     STATUS_UNKNOWN: "its card has a status that nobody knows",
+    STOPPED_EMPTY: "a limit stopped it before anything came out",
 }
 
 
@@ -59,11 +61,13 @@ def text(reason: str) -> str:
 
 RETRIED = frozenset({MAX_RETRIES, UNSAFE, NO_ADAPTER, RESUME_FAILED, ARTIFACT_DAMAGED})
 """Reasons that stand until the run gets further: looked at again at its next progress."""
-OF_ATTEMPT = frozenset({NOT_JUDGED, NOT_STOPPED, ADAPTER_ASKS})
+OF_ATTEMPT = frozenset({NOT_JUDGED, NOT_STOPPED, ADAPTER_ASKS, STOPPED_EMPTY})
 """Reasons that concern one attempt: void when another one starts."""
 OF_DEPENDENCIES = frozenset({DEPENDENCY, DEPENDENCY_CYCLE})
 """Reasons that are void when the run is made to wait for other runs."""
-_TOLD = frozenset({NOT_JUDGED, NOT_STOPPED, NOT_LOOKED_AT, CARD_EDITED, STATUS_UNKNOWN})
+_TOLD = frozenset(
+    {NOT_JUDGED, NOT_STOPPED, NOT_LOOKED_AT, CARD_EDITED, STATUS_UNKNOWN, STOPPED_EMPTY}
+)
 _PLANNED = RETRIED | OF_DEPENDENCIES | {EFFECTS_IN_DOUBT, REJECTED, WINDOW}
 
 

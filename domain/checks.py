@@ -8,7 +8,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tachograph.domain.gate import Facts
+    from tachograph.domain.facts import Facts
 
 
 def text(what: str, value: object) -> None:
@@ -48,10 +48,11 @@ def offset(state: object) -> None:
 
 def facts(said: Facts) -> None:
     """Require counts that are whole numbers, and reasons that say something."""
-    for what in ("inputs", "outputs"):
-        if getattr(said, what) is not None:
-            whole(what, getattr(said, what), 0)
-    whole("faults", said.faults, 0)
-    for what in ("declared", "stopped"):
-        if getattr(said, what) is not None:
-            text(what, getattr(said, what))
+    from tachograph.domain.facts import COUNT, MEANINGS, TEXT
+
+    for what, value in said.said().items():
+        kind = MEANINGS[what][0]
+        if kind == COUNT:
+            whole(what, value, 0)
+        elif kind == TEXT:
+            text(what, value)

@@ -21,13 +21,19 @@ class Heading(_Fields):
 
 
 class CopiedRecord(_Fields):
-    """A record on its way to another log; `body_digest` stands in for an erased body."""
+    """A record on its way to another log; `body_digest` stands in for a body that is not there.
 
-    __slots__ = ("body_digest", "record")
+    It was erased, or (with `archive`) is lost with the archive of that number.
+    """
 
-    def __init__(self, record: Record, body_digest: bytes | None = None) -> None:
+    __slots__ = ("archive", "body_digest", "record")
+
+    def __init__(
+        self, record: Record, body_digest: bytes | None = None, archive: int | None = None
+    ) -> None:
         self.record = record
         self.body_digest = body_digest
+        self.archive = archive
 
 
 class CopiedBlob(_Fields):

@@ -270,6 +270,12 @@ class SettingError(TachographError, ValueError):
     template = "{0}: {1}. {2}"
 
 
+class PolicyError(TachographError, ValueError):
+    """A gate policy cannot be used."""
+
+    template = "The gate policy {0} cannot be used: {1}."
+
+
 class InvalidTimeError(TachographError, ValueError):
     """The text is not a time."""
 
@@ -426,7 +432,7 @@ class EffectInDoubtError(RefusalError):
     """The side effect may have happened; the job does not say that repeating it is harmless."""
 
     template = (
-        "Effect {1!r} of run {0} was begun in attempt {2} and has no result: it may have "
+        "Effect {1!r} of run {0} was begun in {2} and has no result: it may have "
         "happened. Look, then say so: `tacho run effect {1.shell} --run {0} --done --reason …`, "
         "or `--retry --reason …` to let it be done again."
     )
@@ -439,6 +445,18 @@ class GateFailedError(RefusalError):
         "Run {0} cannot finish as {3}: the gate judged {1} ({2}). Finish it without an outcome, "
         "or judge again with what the gate did not know, such as a declared reason."
     )
+
+
+class AttemptRunningError(RefusalError):
+    """The run is at work: its verdict is not made yet."""
+
+    template = "Run {0} is in the middle of an attempt; wait until it has ended."
+
+
+class VerdictSameError(RefusalError):
+    """The other policy judges as the newest verdict does."""
+
+    template = "The verdict of run {0} stays {1} (rule {2}); there is nothing to revise."
 
 
 class EffectUnknownError(RefusalError):
@@ -457,6 +475,18 @@ class StepDoneError(RefusalError):
     """The step has its result already."""
 
     template = "Step {1!r} of run {0} is done already. Its recorded result stands."
+
+
+class GuardWithheldError(RefusalError):
+    """A maintenance step that did not do its work may not count as done."""
+
+    template = "Run {0}: maintenance step {1!r} ended as {2}, which leaves it due again."
+
+
+class StepUnplannedError(RefusalError, ValueError):
+    """A maintenance step is not in the plan of its run."""
+
+    template = "Run {0} has no maintenance step {1!r} in its plan. Plan it first."
 
 
 class ApprovalError(RefusalError):
@@ -517,10 +547,111 @@ class PlanChangedError(RefusalError):
     )
 
 
+class RunExistsError(RefusalError):
+    """The id of a new run is taken."""
+
+    template = "There is a run {0} already. Choose another id, or leave it out to get a free one."
+
+
+class ForkRefusedError(RefusalError):
+    """A run cannot share what it has done."""
+
+    template = "Run {0} cannot be forked: {1}."
+
+
+class ForkPointError(RefusalError, ValueError):
+    """A run has no such point to fork from."""
+
+    template = (
+        "Run {0} has no point {1!r} to fork from: {2}. Write a version, `latest`, or the name of "
+        "a phase; `tacho run events {0}` shows the versions."
+    )
+
+
+class EffectsRepeatedError(RefusalError):
+    """A fork would do once more what may do harm when it is done twice (G10)."""
+
+    template = (
+        "A fork of run {0} from version {1} would do effects once more that were begun already: "
+        "{2}. Fork from a later point, or say that they may be repeated: --repeat-effects with "
+        "--reason."
+    )
+
+
 class InvalidValueError(RefusalError, ValueError):
     """A value given to a command makes no sense."""
 
     template = "{0} is {1!r}: {2}."
+
+
+# Bodies that leave the log.
+
+
+class BodyLostError(StoreError):
+    """The archive that holds the body of an event cannot give it back."""
+
+    template = (
+        "The body of {2} is lost: its archive {0} {1}. Put that file back from a backup; all "
+        "events outside it stay readable. `tacho store verify` lists everything it held."
+    )
+
+
+class BodiesStayError(RefusalError):
+    """The bodies of a run's events may not leave the log."""
+
+    template = "The bodies of run {0} stay where they are: {1}."
+
+
+class ErasureNoRoomError(StoreFullError):
+    """A run is erased in the log, and there is no room to write its files anew."""
+
+    template = (
+        "{2} is erased in the log of the store at {0}, and bytes of it are still in its files: "
+        "there is no room to write them anew ({1}). Free space and give the same command again: "
+        "it does the rest."
+    )
+
+
+class ErasureUnfinishedError(StoreError):
+    """A run is erased in the log, and some file that holds bytes of it could not be changed."""
+
+    template = (
+        "{2} is erased in the log of the store at {0}, and bytes of it are still in its files: "
+        "{1}. Mend that and give the same command again: it does the rest."
+    )
+
+
+class ErasurePendingError(TachographError):
+    """What is being erased is still there in part: no copy may be made of it."""
+
+    template = (
+        "The erasing of {1} in the store {0} was begun and not finished, so that a copy would "
+        "hold what was erased. Finish it first: `tacho store erase {1.shell} --reason … --apply`."
+    )
+
+
+# Anchors and their signatures.
+
+
+class AnchorFileError(TachographError):
+    """A file of anchors cannot be written."""
+
+    template = "No anchor was appended to {0}: {1}. Name a file in a folder that can be written."
+
+
+class SigningUnavailableError(TachographError):
+    """What signs is not installed."""
+
+    template = (
+        "Signing needs the package {0}, which is not installed: "
+        "`pip install 'tachograph[signing]'`."
+    )
+
+
+class SigningKeyError(TachographError, ValueError):
+    """A file holds no key that signs or checks anchors."""
+
+    template = "{0} cannot be used as a key: {1}."
 
 
 # Archives and the files of runs.
@@ -550,7 +681,34 @@ class RunUnfinishedError(RefusalError):
     )
 
 
+# Files that are made from the log.
+
+
+class ArtifactFolderError(TachographError):
+    """The folder of artifact files cannot be used."""
+
+    template = (
+        "The artifact files cannot be read or written: {0}: {1}. Correct that, or name another "
+        "folder with --write or the setting `artifacts`."
+    )
+
+
+class ArtifactsTakenError(TachographError):
+    """The folder holds the files of another run of the same id."""
+
+    template = (
+        "{0} is of another run ({1}), and is left as it is. Name another folder with --write or "
+        "the setting `artifacts`."
+    )
+
+
 # Adapters: what takes a run up again.
+
+
+class PageUnwritableError(TachographError):
+    """A page cannot be written where it was asked for."""
+
+    template = "{0} cannot be written: {1}. Name another file, or - for stdout."
 
 
 class AdapterNotFoundError(TachographError):
@@ -566,6 +724,55 @@ class AdapterUnusableError(TachographError):
     """The adapter is there but cannot be run."""
 
     template = "Adapter {0!r} cannot be used: {1}."
+
+
+# The project's file: what is declared in tachograph.toml.
+
+
+class ProjectFileError(TachographError, ValueError):
+    """The project's file says something that makes no sense."""
+
+    template = "{0}: {1} Correct it there."
+
+
+class ProjectFileNotFoundError(TachographError):
+    """There is no tachograph.toml."""
+
+    template = (
+        "There is no {0}: looked {1}. Make one (examples/maintenance/tachograph.toml shows how), "
+        "or name it with --config or TACHO_CONFIG."
+    )
+
+
+class PlanError(TachographError, ValueError):
+    """The declared maintenance steps cannot be."""
+
+
+class MaintenanceStepNotFoundError(TachographError, LookupError):
+    """There is no maintenance step of this name."""
+
+    template = "There is no maintenance step {0!r}.{1} There are: {2}."
+
+
+class ScheduleNotFoundError(TachographError, LookupError):
+    """There is no schedule of this name."""
+
+    template = "There is no schedule {0!r} in {1}. There are: {2}."
+
+
+class ScheduleError(TachographError, ValueError):
+    """A schedule cannot be."""
+
+    template = "Schedule {0!r}: {1}."
+
+
+class SchedulesUnavailableError(TachographError):
+    """The machine offers no way to call what is scheduled."""
+
+    template = (
+        "Schedules cannot be installed with {0}: {1}. Have the commands that `tacho cron install` "
+        "shows called by whatever you have."
+    )
 
 
 # Timers: what the machine calls the watchdog with.

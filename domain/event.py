@@ -112,3 +112,7 @@ def _annotations(cls: type) -> dict[str, str]:
     # inspect.get_annotations would cost 11 ms of import.
     found: dict[str, str] = cls.__dict__.get("__annotations__", {})  # noqa: RUF063
     return {name: note for name, note in found.items() if "ClassVar" not in note}
+
+
+COMMON = frozenset(Event.field_names())
+"""Fields that every event has: its place, its time, and who caused it."""

@@ -39,13 +39,16 @@ class AttemptStarted(Event):
     """A process (or nobody in particular) took the run over; earlier epochs are fenced (G5)."""
 
     TOPIC: ClassVar[str] = "run.attempt-started"
-    class_version: ClassVar[int] = 2
+    class_version: ClassVar[int] = 3
     epoch: int
     """1 for the first attempt, one more for each resume."""
     owner: Any
     """Fields of `domain.owner.Owner`."""
     reason: str | None
     """Why it was taken over, when a person did so."""
+    orchestrator: str | None
+    """Id of the orchestrator run that it was started for; the run itself may be of an earlier
+    one."""
 
     @staticmethod
     def upcast_v1_v2(fields: Fields) -> None:
@@ -56,6 +59,11 @@ class AttemptStarted(Event):
         """
         fields["owner"] = {"kind": "process", "host": fields.pop("host"), "pid": fields.pop("pid")}
         fields["reason"] = None
+
+    @staticmethod
+    def upcast_v2_v3(fields: Fields) -> None:
+        """Name what version 2 left unsaid: an orchestrator was known of the run alone."""
+        fields["orchestrator"] = None
 
 
 class WorkerStarted(Event):
@@ -138,7 +146,8 @@ class CheckpointSaved(Event):
     TOPIC: ClassVar[str] = "run.checkpoint-saved"
     phase: str | None
     kind: str
-    """`offset` (state holds offset, total and counters) or `state` (free form)."""
+    """`offset` (state holds offset, total and counters), `state` (free form), or `batch` (what a
+    batch checkpoint says besides the finished batches)."""
     state: Any
 
 
@@ -181,21 +190,79 @@ class FallbackTaken(Event):
     reason: str | None
 
 
+class ExpectationsDeclared(Event):
+    """What the run is measured by, said before it is done; the last declaration counts."""
+
+    TOPIC: ClassVar[str] = "run.expectations-declared"
+    expectations: Any
+    """Fields of `domain.expectations.Expectations`."""
+    reason: str | None
+    """Why, when a person changed it."""
+
+
+class AnswerReceived(Event):
+    """A model, parser, filter or tool was asked, and this came back: or nothing did."""
+
+    TOPIC: ClassVar[str] = "run.answer-received"
+    phase: str | None
+    batch: int | None
+    """Index of the batch that the question was about."""
+    source: str | None
+    """Who was asked, such as the name of a model."""
+    asked: int
+    """Items that were put to it."""
+    answered: int
+    """Items it answered at all."""
+    parsed: int | None
+    """Items of the answer that could be read."""
+    accepted: int | None
+    """Items that passed validation."""
+    filtered: int | None
+    """Items that the answer, a readable one, took out: they are no work any more."""
+    declared: str | None
+    """The explicit word that there is nothing to do about these items, and why."""
+    fault: str | None
+    """What went wrong: `provider`, `parser`, `truncated`, `filter` or `tool`."""
+    error: str | None
+    text: Any
+    """What came back, or a BlobRef of it: what a person looks at who asks why."""
+
+
 class SemanticGateJudged(Event):
     """The semantic gate compared inputs, outputs and declared reasons (G12)."""
 
     TOPIC: ClassVar[str] = "run.semantic-gate-judged"
+    class_version: ClassVar[int] = 2
     gate: str
     outcome: str
     rule: str
     """Id of the rule that decided."""
+    rule_version: int
+    """Version of that rule; 0 when it was judged before rules had one."""
     reason_code: str
     reason: str
+    """The rule's text with the facts in it."""
     facts: Any
-    """The facts the rule saw."""
-    evidence: list[int]
-    """Versions of the events the facts come from."""
-    policy_version: int
+    """The facts the rules saw, by name; unsaid ones are None or left out."""
+    evidence: Any
+    """By fact: first and last version, and number, of the events it was counted from. A fact that
+    is missing here was said by the job itself."""
+    policy: Any
+    """The policy: id, version, digest of its rules, and a BlobRef of the rules unless they come
+    with Tachograph."""
+
+    @staticmethod
+    def upcast_v1_v2(fields: Fields) -> None:
+        """Name what version 1 left unsaid: one policy existed, and its rules had no versions.
+
+        Its list of versions named the last event of each phase, from which the gate had its
+        counts.
+        """
+        versions = fields["evidence"]
+        span = [[min(versions), max(versions), len(versions)]] if versions else []
+        fields["evidence"] = {name: span[0] for name in ("inputs", "outputs") if span}
+        fields["rule_version"] = 0
+        fields["policy"] = _first_policy(fields.pop("policy_version"))
 
 
 class ArtifactRecorded(Event):
@@ -351,11 +418,30 @@ class VerdictRevised(Event):
     """Another policy judges the run otherwise; the first verdict stays in the log."""
 
     TOPIC: ClassVar[str] = "run.verdict-revised"
+    class_version: ClassVar[int] = 2
     outcome: str
     rule: str
+    rule_version: int
     reason_code: str
     reason: str
-    policy_version: int
+    facts: Any
+    """The facts the rules saw, as the log holds them."""
+    evidence: Any
+    """As in SemanticGateJudged."""
+    policy: Any
+    """As in SemanticGateJudged."""
+    revises: int
+    """Version of the verdict it differs from; 0 when the run had none."""
+    why: str
+    """Why a person has it judged again."""
+
+    @staticmethod
+    def upcast_v1_v2(fields: Fields) -> None:
+        """Name what version 1 left unsaid."""
+        fields["rule_version"] = fields["revises"] = 0
+        fields["facts"], fields["evidence"] = {}, {}
+        fields["policy"] = _first_policy(fields.pop("policy_version"))
+        fields["why"] = ""
 
 
 class CardEdited(Event):
@@ -368,12 +454,125 @@ class CardEdited(Event):
     """What was added to the card's history."""
 
 
+class OriginRecorded(Event):
+    """Where a run's history comes from, when it was not recorded here as it happened."""
+
+    TOPIC: ClassVar[str] = "run.origin-recorded"
+    origin: Any
+    """`kind` (such as `fork`, `job-runs`, `checkpoint-file`) and what that kind knows: the run and
+    version it was forked from, the files it was read from with their SHA-256."""
+
+
+class MaintenancePlanned(Event):
+    """An orchestrator run is about to go through these steps."""
+
+    TOPIC: ClassVar[str] = "run.maintenance-planned"
+    tier: str
+    """`cycle`, `nightly`, `full`, or `step` for one alone."""
+    steps: list[str]
+    """Names of the steps, in order."""
+    options: Any
+    """What was asked for: force, dry_run, include, exclude, allow_skip."""
+    deadline_us: int | None
+    """When no further step is begun, microseconds since 1970 in UTC."""
+
+
+class MaintenanceStepStarted(Event):
+    """A step of an orchestrator run is about to be run."""
+
+    TOPIC: ClassVar[str] = "run.maintenance-step-started"
+    step: str
+
+
+class MaintenanceStepEnded(Event):
+    """A step of an orchestrator run was run, or passed over."""
+
+    TOPIC: ClassVar[str] = "run.maintenance-step-ended"
+    step: str
+    status: str
+    """One of `domain.outcome.STEP_STATUSES`."""
+    summary: str
+    """In words: what came of it, or why it was passed over."""
+    duration_us: int
+    runs: list[str]
+    """Ids of the runs that it started."""
+    outcome: str | None
+    """Outcome of the step's work; None when it was not run."""
+    reason_code: str | None
+    guard: bool
+    """Whether it counts as done: it is not due again before its guard interval has passed."""
+    once: bool
+    """Whether it is done for good, as a one-time step."""
+
+
+class ExitValidated(Event):
+    """The traces of a cron job were held against its required steps, once."""
+
+    TOPIC: ClassVar[str] = "run.exit-validated"
+    report: Any
+    """What the validator found."""
+    guard: str
+    """What became of the guard file: `written`, `write_failed` or `skipped_…`."""
+
+
+class FilesRemoved(Event):
+    """Files that the run had left were removed, as a rule of retention says."""
+
+    TOPIC: ClassVar[str] = "run.files-removed"
+    what: str
+    """What they were, such as `checkpoint`, `events`, `summary`."""
+    paths: list[str]
+    size: int
+    """Bytes."""
+    rule: str
+    """Id of the rule, such as `success-drops-checkpoint`."""
+    reason: str | None
+    """Why, when a person said so."""
+
+
+class BodiesArchived(Event):
+    """The bodies of the run's events were moved to an archive; their digests stay in the log."""
+
+    TOPIC: ClassVar[str] = "run.bodies-archived"
+    archive: str
+    """Name of the file in the store's archive folder."""
+    sha256: str
+    """Of the run's section in that file."""
+    up_to: int
+    """Version of the last event whose body was moved."""
+    records: int
+    """Number of bodies that were moved."""
+    reason: str | None
+    """Why, when a person said so."""
+
+
+class BodiesErased(Event):
+    """The bodies of the run's events are destroyed for good; that they were there, stays proven."""
+
+    TOPIC: ClassVar[str] = "run.bodies-erased"
+    reason: str
+    up_to: int
+    """Version of the last event whose body is gone."""
+    records: int
+    blobs: list[str]
+    """Digests of the payloads that are gone."""
+    outcome: str | None
+    """Outcome that the run had."""
+    ended: str | None
+    """`cancelled` or `expired`, when that had ended the run; `unreadable` when its end is lost."""
+
+
 class RunArchived(Event):
     """The run's files were moved to an archive."""
 
     TOPIC: ClassVar[str] = "run.archived"
     location: str
     sha256: str
+
+
+def _first_policy(version: int) -> Fields:
+    """Return what is known of a policy from the time when only its version was recorded."""
+    return {"id": "default", "version": version, "digest": "", "rules": None}
 
 
 EVENT_TYPES: dict[str, type[Event]] = {

@@ -161,6 +161,15 @@ def check_run_id(text: str) -> str:
     return text
 
 
+def is_run_id(text: str) -> bool:
+    """Say whether the text can be a run id as it stands."""
+    try:
+        check_run_id(text)
+    except InvalidIdError:
+        return False
+    return True
+
+
 def _dashed(text: str, allowed: frozenset[str] | set[str]) -> str:
     """Replace each run of characters that are not allowed by one dash."""
     pieces: list[str] = []

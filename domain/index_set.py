@@ -49,14 +49,37 @@ class IndexSet:
         else:
             ranges.insert(place, [index, index])
 
-    def missing(self, total: int) -> list[int]:
-        """Return the indexes below `total` that are not in the set, in order."""
+    def missing(self, total: int, most: int | None = None) -> list[int]:
+        """Return the indexes below `total` that are not in the set, in order; `most` at most."""
         absent: list[int] = []
+        for first, last in self.missing_ranges(total):
+            if most is not None and len(absent) + last - first >= most:
+                absent.extend(range(first, first + most - len(absent)))
+                break
+            absent.extend(range(first, last + 1))
+        return absent
+
+    def count_missing(self, total: int) -> int:
+        """Return how many indexes below `total` are not in the set, without listing them.
+
+        >>> IndexSet([[0, 1], [5, 9]]).count_missing(1_000_000_000)
+        999999993
+        """
+        return sum(last - first + 1 for first, last in self.missing_ranges(total))
+
+    def missing_ranges(self, total: int) -> list[list[int]]:
+        """Return the indexes below `total` that are not in the set, as [first, last].
+
+        >>> IndexSet([[0, 1], [5, 9]]).missing_ranges(12)
+        [[2, 4], [10, 11]]
+        """
+        absent: list[list[int]] = []
         start = 0
-        for first, last in self.ranges:
-            absent.extend(range(start, min(first, total)))
+        for first, last in [*self.ranges, [total, total]]:
+            end = min(first, total)
+            if start < end:
+                absent.append([start, end - 1])
             start = last + 1
-        absent.extend(range(start, total))
         return absent
 
     def _place(self, index: int) -> int:

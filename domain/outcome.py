@@ -27,10 +27,13 @@ OUTCOMES = (
 
 # Reason codes that change what an outcome means; others are free.
 STOPPED_BY_BUDGET = "stopped_by_budget"
+STOPPED_BEFORE_OUTPUT = "stopped_before_output"
 NO_ITEM_PARSED = "no_item_parsed"
 NOT_JUDGED = "not_judged"
 STOPPED_BY_PERSON = "stopped_by_person"
 WAITS_FOR_APPROVAL = "waits_for_approval"
+RATE_LIMITED = "rate_limited"
+STILL_AT_WORK = "still_at_work"
 
 
 class Traits:
@@ -40,7 +43,8 @@ class Traits:
     on from the last checkpoint. `keeps_checkpoint`: retention must not drop what a resume needs.
     `unattended`: the watchdog may do so where the job lets it. `fails_step`: an orchestrator step
     with it has failed. `withholds_guard`: the cadence guard is not written, the step is due
-    again. `alerts`: a person should hear of it.
+    again. `alerts`: a person should look at it: lists, pages and fault paths mark it, and a run
+    that stopped without failing calls for attention.
     `validator_status`: ok, degraded or semantic_fail. `exit_code`: of a command that ends so.
     """
 
@@ -101,7 +105,7 @@ def _bad(validator_status: str, exit_code: int, *, unattended: bool = True) -> T
     )
 
 
-def _waits(*, alerts: bool = False) -> Traits:
+def _waits(*, alerts: bool = False, unattended: bool = False) -> Traits:
     """Return what a stop means that is no failure: due again, by a schedule or a person."""
     return Traits(
         terminal=False,
@@ -110,6 +114,7 @@ def _waits(*, alerts: bool = False) -> Traits:
         alerts=alerts,
         validator_status="degraded",
         exit_code=75,
+        unattended=unattended,
     )
 
 
@@ -121,10 +126,16 @@ _TABLE: dict[tuple[str, str | None], Traits] = {
     (PARTIAL, None): _bad("degraded", 75),
     # A bounded run that made progress is healthy: due again, but no failure and no alarm.
     (PARTIAL, STOPPED_BY_BUDGET): _waits(),
+    # One that stopped before anything came out may do so every night: a person should know.
+    (PARTIAL, STOPPED_BEFORE_OUTPUT): _waits(alerts=True),
     # Ctrl-C: what a person has stopped, no watchdog starts again.
     (PARTIAL, STOPPED_BY_PERSON): _waits(),
     # It goes on when the approval is given.
     (PARTIAL, WAITS_FOR_APPROVAL): _waits(),
+    # The provider said "not now" (HTTP 429): nothing is broken, and asking at once would not help.
+    (PARTIAL, RATE_LIMITED): _waits(),
+    # What a killed attempt has left at work: once that has ended, the run can go on by itself.
+    (PARTIAL, STILL_AT_WORK): _waits(unattended=True),
     (FAILED, None): _bad("semantic_fail", 1),
     # The model or parser was asked and nothing came out: asking again unseen changes nothing.
     (FAILED_SEMANTIC_EMPTY, None): _bad("semantic_fail", 7, unattended=False),
@@ -153,6 +164,45 @@ def is_terminal(outcome: str | None, reason_code: str | None = None) -> bool:
     return outcome is not None and traits(outcome, reason_code).terminal
 
 
+_VALIDATOR_STATUSES = ("ok", "degraded", "semantic_fail")
+_OF_WORK = (SKIPPED, EMPTY, SUCCESS)
+"""Outcomes that mean no harm, from the one that says least that work was done."""
+
+
+def severity(outcome: str, reason_code: str | None = None) -> tuple[int, ...]:
+    """Return what outcomes are compared by: the greater, the worse, or the more was done.
+
+    >>> severity("partial") > severity("partial", "stopped_by_budget") > severity("success")
+    True
+    """
+    row = traits(outcome, reason_code)
+    return (
+        row.fails_step,
+        row.withholds_guard,
+        _VALIDATOR_STATUSES.index(row.validator_status),
+        outcome == FAILED_SEMANTIC_EMPTY,
+        row.alerts,
+        _OF_WORK.index(outcome) if outcome in _OF_WORK else len(_OF_WORK),
+    )
+
+
+def for_exit_code(code: int) -> tuple[str, str]:
+    """Return outcome and reason code of a command that reported nothing but its exit code.
+
+    The codes are those that our own commands end with: see `Traits.exit_code`.
+
+    >>> for_exit_code(0), for_exit_code(75), for_exit_code(7)
+    (('success', 'exit_code'), ('partial', 'try_later'), ('failed_semantic_empty', 'exit_code'))
+    """
+    if code == 0:
+        return SUCCESS, "exit_code"
+    if code == traits(PARTIAL).exit_code:
+        return PARTIAL, "try_later"
+    if code == traits(FAILED_SEMANTIC_EMPTY).exit_code:
+        return FAILED_SEMANTIC_EMPTY, "exit_code"
+    return FAILED, "exit_code"
+
+
 _COMMAND_STATUS = {
     "success_analyzed": SUCCESS,
     "success_no_incidents": EMPTY,
@@ -176,6 +226,11 @@ def from_command_status(status: str | None) -> str:
     if status in OUTCOMES:
         return str(status)
     return _COMMAND_STATUS.get(status or "", FAILED)
+
+
+def is_command_status(status: object) -> bool:
+    """Say whether `from_command_status` knows a text, or takes it for `failed`."""
+    return status in OUTCOMES or (isinstance(status, str) and status in _COMMAND_STATUS)
 
 
 _STEP_STATUS = {

@@ -160,27 +160,12 @@ def _phase(phase: Phase) -> dict[str, Any]:
         "status": phase.status,
         "safe_to_retry": phase.safe_to_retry,
         "batches_reused": [list(pair) for pair in phase.done.ranges],
-        "batches_to_run": _ranges(phase.missing()),
+        "batches_to_run": phase.done.missing_ranges(phase.total or 0),
         "batches": phase.total,
     }
     if phase.status in ("completed", "skipped"):
         return {**planned, "action": REUSE}
     return {**planned, "action": GO_ON if phase.done.ranges else RUN_AGAIN}
-
-
-def _ranges(indexes: Sequence[int]) -> list[list[int]]:
-    """Return sorted numbers as [first, last].
-
-    >>> _ranges([1, 2, 3, 7])
-    [[1, 3], [7, 7]]
-    """
-    found: list[list[int]] = []
-    for index in indexes:
-        if found and found[-1][1] == index - 1:
-            found[-1][1] = index
-        else:
-            found.append([index, index])
-    return found
 
 
 _DOUBT = {ASK: ASK_PERSON, RETRY: DO_AGAIN, SKIP: COUNT_AS_DONE}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from uuid import UUID
 
     StreamId = str | UUID
@@ -50,7 +51,7 @@ class Record(_Fields):
 
     `position` is its place in the whole log (1-based, without gaps), `version` its place in
     its stream, `time_us` microseconds since 1970 in UTC. `digest` chains it to
-    `previous_digest`. `absent` says that the body was archived or erased; `body` is then empty.
+    `previous_digest`. `absent` says that the body was erased; `body` is then empty.
     """
 
     __slots__ = (
@@ -88,6 +89,41 @@ class Record(_Fields):
         self.absent = absent
 
 
+class ArchivedRecord(Record):
+    """A record whose body is in an archive, and is read from there whenever it is asked for.
+
+    It equals the record that it was before. `archive` is the number of the archive; `body`
+    raises BodyLostError when the archive cannot give it back.
+    """
+
+    __slots__ = ("_fetch", "archive")
+
+    def __init__(self, record: Record, archive: int, fetch: Callable[[], bytes]) -> None:
+        self.position = record.position
+        self.stream = record.stream
+        self.version = record.version
+        self.topic = record.topic
+        self.time_us = record.time_us
+        self.digest = record.digest
+        self.previous_digest = record.previous_digest
+        self.absent = False
+        self.archive = archive
+        self._fetch = fetch
+
+    @property
+    def body(self) -> bytes:  # type: ignore[override]
+        """The body, compared with its digest."""
+        return self._fetch()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Record):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in Record.__slots__)
+
+    def __hash__(self) -> int:
+        return hash(tuple(getattr(self, name) for name in Record.__slots__))
+
+
 class Head(_Fields):
     """The end of the log: the last position (0 when empty) and its digest."""
 
@@ -114,8 +150,10 @@ class Problem(_Fields):
 
     Kinds: `missing`, `changed`, `moved`, `added`, `unreadable` records; an `index` entry without
     its record; an unknown `type` or `stream`; a `gap` in the versions of a stream; a wrong
-    `count`; a `cut-off` tail; another chain than the `anchor` says; a damaged `page` of the file,
-    which leaves all records `unchecked`.
+    `count`; a `cut-off` tail; another chain than the `anchor` says, or a wrong `signature` of one;
+    bodies that an `archive` has lost, that are `lost` without one, or that were `erased` without
+    record; a `surplus` of what was erased; a line of an `anchor-file` that is none; a damaged
+    `page` of the file, which leaves all records `unchecked`.
     """
 
     __slots__ = ("detail", "kind", "position")

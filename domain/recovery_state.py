@@ -32,6 +32,9 @@ WORK = frozenset(
         "run.artifact-recorded",
         "run.effect-intended",
         "run.effect-done",
+        "run.answer-received",
+        "run.maintenance-step-started",
+        "run.maintenance-step-ended",
     }
 )
 """What shows that an attempt is at work. Retries do not: a job may retry for ever."""

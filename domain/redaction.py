@@ -10,7 +10,7 @@ from binascii import b2a_base64
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from typing import Any
 
 MARKER = "[redacted]"
@@ -63,6 +63,15 @@ class Redactor:
     def touches(self, packed: bytes) -> bool:
         """Say whether packed bytes hold a secret; the quick test before `redact`."""
         return any(secret in packed for secret in self._shortest)
+
+    @property
+    def forms(self) -> Sequence[bytes]:
+        """What is looked for in bytes."""
+        return self._data
+
+    def spans(self, data: bytes) -> list[tuple[int, int]]:
+        """Return where secrets are in bytes, in order; those that overlap are one."""
+        return _spans(data, self._data) if self.touches(data) else []
 
     def redact(self, value: Any) -> Any:
         """Return the value with every secret replaced by `[redacted]`.

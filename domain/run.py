@@ -7,24 +7,27 @@ as arguments. A command that refuses raises a `RefusalError` and records nothing
 from __future__ import annotations
 
 from tachograph.domain import attention, checks, errors, events, outcome
-from tachograph.domain.gate import POLICY_VERSION, Facts, Judgement, judge
-from tachograph.domain.run_recovery import RecoveryCommands
+from tachograph.domain.forking import ForkingCommands, begun_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
 
+    from tachograph.domain.counting import Counted
     from tachograph.domain.event import Cause
+    from tachograph.domain.facts import Facts
+    from tachograph.domain.gate import Judgement
+    from tachograph.domain.policy import Policy
     from tachograph.domain.run_state import Phase
 
 PHASE_ENDS = ("completed", "failed", "skipped")
 PHASE_STAYS = ("completed", "skipped")
-CHECKPOINT_KINDS = ("offset", "state")
+CHECKPOINT_KINDS = ("offset", "state", "batch")
 NOTE_LEVELS = ("note", "warning", "error")
 
 
-class Run(RecoveryCommands):
+class Run(ForkingCommands):
     """A run of a job: one execution of a command over one set of inputs, in one or more attempts.
 
     Satisfies the eventsourcing library's aggregate protocol (`id`, `version`,
@@ -72,12 +75,14 @@ class Run(RecoveryCommands):
         live_owner: str | None,
         reason: str | None = None,
         waiting_for: Sequence[str] = (),
+        orchestrator: str | None = None,
     ) -> int:
         """Take the run over for `owner` and return the new epoch; earlier attempts are fenced.
 
         `live_owner` describes the present owner when it was found alive, `waiting_for` names the
-        runs it depends on that have not ended well. Raises RunFinishedError, and RunOwnedError
-        or DependenciesWaitingError unless a `reason` says why it is done all the same.
+        runs it depends on that have not ended well, `orchestrator` is the run that it is part of.
+        Raises RunFinishedError, and RunOwnedError or DependenciesWaitingError unless a `reason`
+        says why it is done all the same.
         """
         self._unfinished()
         if reason is not None:
@@ -86,12 +91,24 @@ class Run(RecoveryCommands):
             raise errors.RunOwnedError(self.id, live_owner)
         elif waiting_for:
             raise errors.DependenciesWaitingError(self.id, ", ".join(waiting_for))
-        self._record(events.AttemptStarted, cause, epoch=self.epoch + 1, owner=owner, reason=reason)
+        self._record(
+            events.AttemptStarted,
+            cause,
+            epoch=self.epoch + 1,
+            owner=owner,
+            reason=reason,
+            orchestrator=orchestrator,
+        )
         self._clear(cause, attention.OF_ATTEMPT)
         return self.epoch
 
     def check_same(self, command: str, inputs_digest: str) -> None:
-        """Refuse to continue this run for another command or other inputs."""
+        """Refuse to continue this run for another command or other inputs.
+
+        Of an erased run nobody knows them any more, and nobody continues it.
+        """
+        if self.bodies == "erased":
+            return
         if command != self.command:
             raise errors.CommandChangedError(self.id, self.command, command)
         if inputs_digest != self.inputs_digest:
@@ -230,7 +247,7 @@ class Run(RecoveryCommands):
         if effect is not None and effect["status"] == "done":
             raise errors.EffectDoneError(self.id, key)
         if effect is not None and effect["status"] == "intended" and not idempotent:
-            raise errors.EffectInDoubtError(self.id, key, effect["epoch"])
+            raise errors.EffectInDoubtError(self.id, key, begun_in(effect["epoch"]))
         self._record(
             events.EffectIntended,
             cause,
@@ -330,34 +347,7 @@ class Run(RecoveryCommands):
         checks.text("note", text)
         self._record(events.NoteAdded, cause, level=level, text=text, source=source)
 
-    # Judging and ending.
-
-    def judge(self, cause: Cause, facts: Facts, gate: str = "default") -> str:
-        """Let the semantic gate judge the facts, record its verdict and return the outcome."""
-        self._owned(cause)
-        checks.text("gate", gate)
-        checks.facts(facts)
-        judgement = judge(facts)
-        self._record_verdict(cause, facts, judgement, gate)
-        return judgement.outcome
-
-    def counted_facts(self) -> Facts:
-        """Return what the finished batches say; no counts where they say nothing.
-
-        The last phase that counted speaks for the run, unless nothing came out of an earlier
-        one: what follows that cannot make it good. A phase that failed is a fault.
-        """
-        counted = [
-            phase
-            for phase in self.phases.values()
-            if phase.inputs is not None or phase.parsed is not None
-        ]
-        fruitless = [phase for phase in counted if phase.inputs and phase.parsed == 0]
-        spoken = fruitless[:1] or counted[-1:]
-        faults = sum(phase.status == "failed" for phase in self.phases.values())
-        if not spoken:
-            return Facts(faults=faults)
-        return Facts(inputs=spoken[0].inputs, outputs=spoken[0].parsed, faults=faults)
+    # Ending.
 
     def finish(
         self,
@@ -366,35 +356,44 @@ class Run(RecoveryCommands):
         *,
         reason: str | None = None,
         reason_code: str | None = None,
+        facts: Facts | None = None,
+        policy: Policy | None = None,
     ) -> str:
         """End the attempt and return the outcome.
 
         Without a `result` the gate's verdict counts; where nothing was judged, the gate judges
-        what the batches counted. An outcome that is terminal is refused while a phase runs
-        (PhasesOpenError), a planned batch is missing (BatchesOpenError), an effect is in doubt
-        (EffectInDoubtError), or the gate judged that the run failed (GateFailedError).
+        what `facts` say, and for the rest what the run's events count. An outcome that is
+        terminal is refused while a phase runs (PhasesOpenError), a planned batch is missing
+        (BatchesOpenError), an effect is in doubt (EffectInDoubtError), or the gate judged that
+        the run failed (GateFailedError).
         """
         self._owned(cause)
-        facts = self.counted_facts()
-        judged = judge(facts) if result is None and self.verdict is None else None
+        judged: Judgement | None = None
+        counted: Counted | None = None
+        if result is None and self.verdict is None:
+            counted, judged = self._judged_now(cause, facts, policy)
         if result is None:
             verdict = judged.to_fields() if judged else self.verdict or {}
             result = str(verdict["outcome"])
-            reason_code = reason_code or verdict["reason_code"]
-            reason = reason or verdict["reason"]
+            reason_code = reason_code or str(verdict["reason_code"])
+            reason = reason or str(verdict["reason"])
         checks.one_of("outcome", result, outcome.OUTCOMES)
         if outcome.is_terminal(result, reason_code):
             self._nothing_open(result)
             self._nothing_in_doubt()
             self._earned(result)
         # Only now: a refusal above must not leave a verdict behind.
-        if judged is not None:
-            self._record_verdict(cause, facts, judged, "default")
+        if judged is not None and counted is not None:
+            self._record_verdict(cause, facts, counted, judged, "default", policy)
         self._record(
             events.RunFinished, cause, outcome=result, reason_code=reason_code, reason=reason
         )
+        meant = outcome.traits(result, reason_code)
         if self.finished:
             self._nobody_needed(cause)
+        elif meant.alerts and not meant.fails_step:
+            # No failure, and due again: nobody would see that it may be so every night.
+            self.raise_attention(cause, attention.STOPPED_EMPTY, reason)
         return result
 
     def cancel(self, cause: Cause, reason: str) -> None:
@@ -411,6 +410,15 @@ class Run(RecoveryCommands):
         self._record(events.RunExpired, cause, reason=reason)
         self._nobody_needed(cause)
 
+    def record_exit_validation(self, cause: Cause, report: dict[str, Any], guard: str) -> None:
+        """Record what a validator found in the traces of a cron job, and what its guard became.
+
+        It looks when the command has ended: the run may be finished by then.
+        """
+        self._not_superseded(cause)
+        checks.text("guard", guard)
+        self._record(events.ExitValidated, cause, report=report, guard=guard)
+
     # Rules of the commands above.
 
     def _open_phase(self, name: str) -> Phase:
@@ -421,10 +429,10 @@ class Run(RecoveryCommands):
         return phase
 
     def _all_batches_done(self, phase: Phase) -> None:
-        missing = phase.missing()
+        missing = phase.count_missing()
         if missing:
-            some = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
-            raise errors.BatchesOpenError(self.id, phase.name, len(missing), some)
+            some = ", ".join(map(str, phase.missing(5))) + (", …" if missing > 5 else "")
+            raise errors.BatchesOpenError(self.id, phase.name, missing, some)
 
     def _unsettled_effect(self, key: str) -> None:
         effect = self.effects.get(key)
@@ -433,18 +441,12 @@ class Run(RecoveryCommands):
         if effect["status"] == "done":
             raise errors.EffectDoneError(self.id, key)
 
-    def _earned(self, result: str) -> None:
-        """G12: a verdict that the gate failed is not talked away by naming another outcome."""
-        if self.verdict is not None and outcome.traits(self.verdict["outcome"]).fails_step:
-            raise errors.GateFailedError(
-                self.id, self.verdict["outcome"], self.verdict["reason"], result
-            )
-
     def _nothing_in_doubt(self) -> None:
         """G10: a finished run is never touched again, so nothing in doubt may be left in it."""
         asked = self.effects_to_ask_about
         if asked:
-            raise errors.EffectInDoubtError(self.id, asked[0], self.effects[asked[0]]["epoch"])
+            begun = begun_in(self.effects[asked[0]]["epoch"])
+            raise errors.EffectInDoubtError(self.id, asked[0], begun)
 
     def _nothing_open(self, result: str) -> None:
         running = [phase for phase in self.phases.values() if phase.status == "running"]
@@ -453,14 +455,3 @@ class Run(RecoveryCommands):
         if running:
             names = ", ".join(repr(phase.name) for phase in running)
             raise errors.PhasesOpenError(self.id, names, result)
-
-    def _record_verdict(self, cause: Cause, facts: Facts, judgement: Judgement, gate: str) -> None:
-        self._record(
-            events.SemanticGateJudged,
-            cause,
-            gate=gate,
-            **judgement.to_fields(),
-            facts=facts.to_fields(),
-            evidence=[phase.last_version for phase in self.phases.values()],
-            policy_version=POLICY_VERSION,
-        )

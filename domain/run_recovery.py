@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tachograph.domain import attention, checks, errors, events
 from tachograph.domain.recovery_state import GONE, WORK
-from tachograph.domain.run_rules import RunRules
+from tachograph.domain.run_traces import TraceCommands
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tachograph.domain.recovery import Recovery
 
 
-class RecoveryCommands(RunRules):
+class RecoveryCommands(TraceCommands):
     """What may be asked of a run besides its own work."""
 
     # What the job says about its recovery.
@@ -207,7 +207,67 @@ class RecoveryCommands(RunRules):
         checks.text("sha256", sha256)
         self._record(events.RunArchived, cause, location=location, sha256=sha256)
 
+    # Bodies that leave the log.
+
+    def record_bodies_archived(
+        self,
+        cause: Cause,
+        archive: str,
+        *,
+        sha256: str,
+        up_to: int,
+        records: int,
+        reason: str | None = None,
+    ) -> None:
+        """Record that an archive holds the bodies of the run's events up to a version.
+
+        Only of a finished run, whose events nobody needs to go on. Raises BodiesStayError.
+        """
+        self._not_superseded(cause)
+        self._bodies_may_go()
+        checks.text("archive", archive)
+        checks.text("sha256", sha256)
+        checks.whole("version", up_to, 1)
+        checks.whole("records", records, 1)
+        self._record(
+            events.BodiesArchived,
+            cause,
+            archive=archive,
+            sha256=sha256,
+            up_to=up_to,
+            records=records,
+            reason=reason,
+        )
+
+    def erase_bodies(
+        self, cause: Cause, reason: str, *, records: int, blobs: Sequence[str] = ()
+    ) -> None:
+        """Record that all bodies before this event are destroyed, on a person's word.
+
+        Only of a finished run. Raises BodiesStayError.
+        """
+        self._not_superseded(cause)
+        checks.text("reason", reason)
+        self._bodies_may_go()
+        self._record(
+            events.BodiesErased,
+            cause,
+            reason=reason,
+            up_to=self.version,
+            records=records,
+            blobs=list(blobs),
+            outcome=self.outcome,
+            ended=self.ended,
+        )
+
     # Rules of these commands.
+
+    def _bodies_may_go(self) -> None:
+        if not self.finished:
+            advice = f"end it first with `tacho run cancel {self.id} --reason …`"
+            raise errors.BodiesStayError(self.id, f"it is unfinished; {advice}")
+        if self.bodies == "erased":
+            raise errors.BodiesStayError(self.id, f"they were erased {self.reason}")
 
     def _decide(
         self,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from tachograph.domain import recovery_state
+from tachograph.domain import audit_state, maintenance_state, recovery_state
+from tachograph.domain.answers import Answers
+from tachograph.domain.blank import says_nothing
+from tachograph.domain.bodies import ERASED, erasure
 from tachograph.domain.errors import VersionGapError
 from tachograph.domain.index_set import IndexSet
+from tachograph.domain.maintenance_state import MaintenanceState
 from tachograph.domain.outcome import is_terminal
-from tachograph.domain.recovery_state import RecoveryState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
     Fields = dict[str, Any]
 
-SNAPSHOT_FORMAT = 3
+SNAPSHOT_FORMAT = 4
 """Raised whenever the meaning of a stored snapshot changes; older ones are then ignored."""
 
 
@@ -23,11 +26,14 @@ class Phase:
     """A phase of a run."""
 
     __slots__ = (
+        "batch_version",
+        "blank",
         "done",
         "ended_us",
         "epoch",
         "inputs",
         "items_digest",
+        "last_batch_version",
         "last_version",
         "name",
         "parsed",
@@ -58,15 +64,24 @@ class Phase:
         """Planned batches; None when the phase has no batch plan."""
         self.size = 0
         self.items_digest: str | None = None
+        self.batch_version = 0
+        self.last_batch_version = 0
+        """Versions of the events that finished its first and its latest batch."""
+        self.blank = 0
+        """Batches that had items, and whose output is whitespace or a placeholder."""
         self.done = IndexSet()
         self.inputs: int | None = None
         """Items that went into finished batches; None when no batch said."""
         self.parsed: int | None = None
         """Items that came out of finished batches; None when no batch said."""
 
-    def missing(self) -> list[int]:
-        """Return the indexes of planned batches that are not finished."""
-        return self.done.missing(self.total or 0)
+    def missing(self, most: int | None = None) -> list[int]:
+        """Return the indexes of planned batches that are not finished; `most` at most."""
+        return self.done.missing(self.total or 0, most)
+
+    def count_missing(self) -> int:
+        """Return how many planned batches are not finished."""
+        return self.done.count_missing(self.total or 0)
 
     def to_fields(self) -> Fields:
         """Return the stored form."""
@@ -84,7 +99,7 @@ class Phase:
         return phase
 
 
-class RunState(RecoveryState):
+class RunState(MaintenanceState):
     """The state of a run after its first `version` events."""
 
     def __init__(self) -> None:
@@ -111,13 +126,11 @@ class RunState(RecoveryState):
         self.retries = 0
         self.fallbacks = 0
         self.notes = 0
-        self.verdict: Fields | None = None
-        """The gate's last judgement."""
         self.outcome: str | None = None
         self.reason_code: str | None = None
         self.reason: str | None = None
         self.ended: str | None = None
-        """`cancelled` or `expired`, when that ended the run for good."""
+        """`cancelled` or `expired`, when that ended the run for good; `erased` thereafter."""
         self.ended_us: int | None = None
         self.archived: str | None = None
 
@@ -143,18 +156,28 @@ class RunState(RecoveryState):
         """
         if fields["originator_version"] != self.version + 1:
             raise VersionGapError(self.id, fields["originator_version"], self.version)
-        _HANDLERS[topic](self, fields)
-        if topic in recovery_state.WORK:
+        if ERASED in fields:
+            self._skip(fields)
+        else:
+            _HANDLERS[topic](self, fields)
+        if topic in recovery_state.WORK and ERASED not in fields:
             self.worked_us = fields["time_us"]
             self.blocked = None
             self.noted = None
         self.version = fields["originator_version"]
         self.updated_us = fields["time_us"]
 
+    def _skip(self, fields: Fields) -> None:
+        """Take an event in of which nothing is known but that it was there."""
+        self.id = fields["originator_id"]
+        self.created_us = self.created_us or fields["time_us"]
+        self.bodies = "gone"
+
     def to_snapshot(self) -> Fields:
         """Return the whole state as plain values; `restore` is its inverse."""
         fields = _unshared({name: value for name, value in vars(self).items() if name[0] != "_"})
         fields["phases"] = [phase.to_fields() for phase in self.phases.values()]
+        fields["answers"] = {phase: each.to_fields() for phase, each in self.answers.items()}
         fields["snapshot_format"] = SNAPSHOT_FORMAT
         return fields
 
@@ -165,7 +188,9 @@ class RunState(RecoveryState):
         state = _unshared(fields)
         del state["snapshot_format"]
         phases = [Phase.from_fields(phase) for phase in state.pop("phases")]
+        answers = {name: Answers.from_fields(each) for name, each in state.pop("answers").items()}
         vars(self).update(state)
+        self.answers = answers
         self.phases = {phase.name: phase for phase in phases}
         return True
 
@@ -175,13 +200,32 @@ def _unshared(fields: Fields) -> Fields:
     copied = dict(fields)
     for name in ("steps", "artifacts"):
         copied[name] = dict(fields[name])
-    for name in ("effects", "approvals"):
+    for name in ("effects", "approvals", "maintenance_steps"):
         copied[name] = {key: dict(entry) for key, entry in fields[name].items()}
     for name in ("attention", "card"):
         copied[name] = dict(fields[name])
     for name in ("history", "processes", "depends_on"):
         copied[name] = list(fields[name])
     return copied
+
+
+def _bodies_archived(run: RunState, fields: Fields) -> None:
+    if run.bodies == "gone":  # a copy of a store that had lost the archive
+        run.ended = "unreadable"
+        run.reason = f"its events are in the archive {fields['archive']}, which is lost"
+    run.bodies = "archived"
+
+
+def _bodies_erased(run: RunState, fields: Fields) -> None:
+    """Forget everything: the state is the one that the events without bodies fold to."""
+    kept = run.id, run.version, run.created_us, run.updated_us
+    vars(run).update(vars(RunState()))
+    run.id, run.version, run.created_us, run.updated_us = kept
+    run.bodies = "erased"
+    run.outcome = fields["outcome"]
+    run.ended = "erased"
+    run.reason = erasure(fields)
+    run.ended_us = fields["time_us"]
 
 
 def _created(run: RunState, fields: Fields) -> None:
@@ -205,8 +249,9 @@ def _attempt_started(run: RunState, fields: Fields) -> None:
     run.attempt_open = True
     run.outcome = run.reason_code = run.reason = None
     run.ended_us = None
-    run.verdict = None
+    run.verdict = run.revision = None
     recovery_state.attempt_started(run, fields)
+    audit_state.attempt_started(run, fields)
 
 
 def _phase_started(run: RunState, fields: Fields) -> None:
@@ -243,11 +288,23 @@ def _batch_completed(run: RunState, fields: Fields) -> None:
     phase = run.phases[fields["phase"]]
     phase.last_version = fields["originator_version"]
     phase.done.add(fields["index"])
+    phase.last_batch_version = fields["originator_version"]
+    phase.batch_version = phase.batch_version or fields["originator_version"]
+    if not fields["parsed"] and says_nothing(fields["output"]):
+        phase.blank += 1
     if fields["inputs"] is not None:
         phase.inputs = (phase.inputs or 0) + fields["inputs"]
     if fields["parsed"] is not None:
         phase.parsed = (phase.parsed or 0) + fields["parsed"]
+    if run.answers:
+        _mend(run, fields)
     run.got_further(fields)
+
+
+def _mend(run: RunState, fields: Fields) -> None:
+    answers = run.answers.get(fields["phase"])
+    if answers is not None:
+        answers.finish_batch(fields["index"], fields["inputs"], fields["parsed"])
 
 
 def _checkpoint_saved(run: RunState, fields: Fields) -> None:
@@ -275,11 +332,6 @@ def _retry_scheduled(run: RunState, _fields: Fields) -> None:
 
 def _fallback_taken(run: RunState, _fields: Fields) -> None:
     run.fallbacks += 1
-
-
-def _judged(run: RunState, fields: Fields) -> None:
-    names = ("gate", "outcome", "rule", "reason_code", "reason")
-    run.verdict = {name: fields[name] for name in names}
 
 
 def _artifact_recorded(run: RunState, fields: Fields) -> None:
@@ -339,17 +391,16 @@ def _end(run: RunState, ended: str, fields: Fields) -> None:
     run.attempt_open = False
 
 
-def _verdict_revised(run: RunState, fields: Fields) -> None:
-    names = ("outcome", "rule", "reason_code", "reason")
-    run.verdict = {"gate": "revised", **{name: fields[name] for name in names}}
-
-
 def _archived(run: RunState, fields: Fields) -> None:
     run.archived = fields["location"]
 
 
 _HANDLERS: dict[str, Callable[[RunState, Fields], None]] = {
     **recovery_state.HANDLERS,
+    **audit_state.HANDLERS,
+    **maintenance_state.HANDLERS,
+    "run.bodies-archived": _bodies_archived,
+    "run.bodies-erased": _bodies_erased,
     "run.created": _created,
     "run.attempt-started": _attempt_started,
     "run.phase-started": _phase_started,
@@ -361,7 +412,6 @@ _HANDLERS: dict[str, Callable[[RunState, Fields], None]] = {
     "run.progress-reported": _progress_reported,
     "run.retry-scheduled": _retry_scheduled,
     "run.fallback-taken": _fallback_taken,
-    "run.semantic-gate-judged": _judged,
     "run.artifact-recorded": _artifact_recorded,
     "run.effect-intended": _effect_intended,
     "run.effect-done": _effect_done,
@@ -370,6 +420,5 @@ _HANDLERS: dict[str, Callable[[RunState, Fields], None]] = {
     "run.cancelled": _cancelled,
     "run.expired": _expired,
     "run.note-added": _noted,
-    "run.verdict-revised": _verdict_revised,
     "run.archived": _archived,
 }

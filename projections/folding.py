@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tachograph.domain.bodies import ERASED, LOST
 from tachograph.domain.errors import UnknownEventTypeError
 from tachograph.domain.events import EVENT_TYPES
 
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
             ...
 
 
+__all__ = ["ERASED", "LOST"]
+
 PREFIX = "run."
 """Topics that start so are ours; all others belong to other applications in the same log."""
 RUN_TOPICS = frozenset(EVENT_TYPES)
 """Every topic of a run."""
-ERASED = "erased"
-"""Field that an event has instead of its own when its body was archived or erased."""
 
 LONGEST_TEXT = 500
 """Characters of a free text that a view keeps; the log keeps all of it."""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 NAME = "run_cards"
-VERSION = 2
+VERSION = 3
 """Raised whenever the content changes for the same log: stored views are then rebuilt."""
 
 _COPIED = (
@@ -68,6 +68,8 @@ _COPIED = (
     "reason",
     "ended",
     "blocked",
+    "origin",
+    "revision",
 )
 
 

@@ -7,9 +7,11 @@ when it is read (G7).
 
 from __future__ import annotations
 
+from tachograph.domain.audit_state import FORK
+from tachograph.domain.bodies import erasure
 from tachograph.domain.outcome import is_terminal
 from tachograph.domain.recovery_state import WORK, ending_key
-from tachograph.projections.folding import ERASED, clip, keep_newest, small, unknown
+from tachograph.projections.folding import ERASED, LOST, clip, keep_newest, small, unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,12 +42,14 @@ if TYPE_CHECKING:
 
 
 NAME = "run_summaries"
-VERSION = 4
+VERSION = 5
 """Raised whenever the content changes for the same log: stored views are then rebuilt."""
 
 MOST_PHASES = 500
 MOST_ATTEMPTS = 20
 MOST_ARTIFACTS = 100
+MOST_STEPS = 200
+"""Steps of an orchestrator run."""
 MOST_OPEN = 100
 """Effects, approvals and reasons for attention that are open at the same time."""
 
@@ -99,10 +103,26 @@ _NEW: Summary = {
     "futile": 0,
     "artifacts": {},
     "archived": None,
+    "expectations": None,
+    "origin": None,
+    "maintenance": None,
+    "maintenance_steps": {},
+    "validation": None,
+    "bodies": None,
     "counters": {},
 }
 FIELDS = tuple(_NEW)
 """Every field of a summary, in order: part of its stored form."""
+_OF_ERASED = (
+    "created_us",
+    "created_position",
+    "created_latest_us",
+    "updated_us",
+    "updated_position",
+    "latest_us",
+    "version",
+)
+"""What an event without its body still says of its run."""
 _CONTAINERS = tuple(name for name, value in _NEW.items() if isinstance(value, list | dict))
 
 
@@ -160,7 +180,7 @@ def apply(run: Summary, topic: str, fields: Fields, position: int) -> None:
         run["created_position"] = position
         run["created_us"] = time_us
     if ERASED in fields:
-        _count(run, "erased")
+        _count(run, LOST if LOST in fields else ERASED)
     else:
         handler(run, fields)
         if topic in WORK:
@@ -209,7 +229,15 @@ def _created(run: Summary, fields: Fields) -> None:
 def _attempt_started(run: Summary, fields: Fields) -> None:
     if run["attempt_open"]:
         _end_attempt(run, "interrupted", None, run["active_us"])
-    for name in ("outcome", "reason_code", "reason", "verdict", "finished_us", "worker"):
+    for name in (
+        "outcome",
+        "reason_code",
+        "reason",
+        "verdict",
+        "revision",
+        "finished_us",
+        "worker",
+    ):
         run[name] = None
     if run["resume"] is not None and run["resume"]["returned_us"] is None:
         run["resume"]["returned_us"] = fields["time_us"]  # nobody waits for it any more
@@ -334,9 +362,10 @@ def _fallback_taken(run: Summary, _fields: Fields) -> None:
 
 
 def _judged(run: Summary, fields: Fields) -> None:
-    names = ("gate", "outcome", "rule", "reason_code", "policy_version")
+    names = ("gate", "outcome", "rule", "reason_code")
     run["verdict"] = {
         **{name: fields[name] for name in names},
+        **_policy(fields),
         "reason": clip(fields["reason"]),
         "version": fields["originator_version"],
     }
@@ -498,11 +527,104 @@ def _noted(run: Summary, fields: Fields) -> None:
 
 
 def _verdict_revised(run: Summary, fields: Fields) -> None:
-    names = ("outcome", "rule", "reason_code", "policy_version")
+    names = ("outcome", "rule", "reason_code")
     run["revision"] = {
         **{name: fields[name] for name in names},
+        **_policy(fields),
         "reason": clip(fields["reason"]),
         "version": fields["originator_version"],
+    }
+
+
+def _policy(fields: Fields) -> Fields:
+    policy = fields["policy"]
+    return {"policy": policy["id"], "policy_version": policy["version"]}
+
+
+def _expectations_declared(run: Summary, fields: Fields) -> None:
+    run["expectations"] = small(fields["expectations"])
+
+
+def _answer_received(run: Summary, fields: Fields) -> None:
+    _count(run, "answers")
+    if fields["fault"] is not None:
+        _count(run, "faults")
+
+
+def _origin_recorded(run: Summary, fields: Fields) -> None:
+    origin = fields["origin"] if isinstance(fields["origin"], dict) else {}
+    names = ("kind", "path", "run", "version")
+    run["origin"] = {name: clip(origin[name]) for name in names if name in origin}
+    if origin.get("kind") == FORK:
+        run["worked_us"] = fields["time_us"]
+
+
+def _maintenance_planned(run: Summary, fields: Fields) -> None:
+    names = ("tier", "deadline_us")
+    run["maintenance"] = {
+        **{name: fields[name] for name in names},
+        "options": small(fields["options"]),
+        "steps": len(fields["steps"]),
+    }
+
+
+def _maintenance_step_started(run: Summary, fields: Fields) -> None:
+    run["maintenance_steps"][fields["step"]] = {
+        "status": None,
+        "started_us": fields["time_us"],
+    }
+    keep_newest(run["maintenance_steps"], MOST_STEPS)
+
+
+def _maintenance_step_ended(run: Summary, fields: Fields) -> None:
+    names = ("status", "duration_us", "outcome", "reason_code", "guard", "once")
+    begun = run["maintenance_steps"].pop(fields["step"], {})
+    run["maintenance_steps"][fields["step"]] = {
+        **{name: fields[name] for name in names},
+        "summary": clip(fields["summary"]),
+        "runs": list(fields["runs"][:MOST_OPEN]),
+        "started_us": begun.get("started_us"),
+        "ended_us": fields["time_us"],
+    }
+    keep_newest(run["maintenance_steps"], MOST_STEPS)
+    run["futile"] = 0
+
+
+def _exit_validated(run: Summary, fields: Fields) -> None:
+    run["validation"] = {"report": small(fields["report"]), "guard": fields["guard"]}
+
+
+def _files_removed(run: Summary, _fields: Fields) -> None:
+    _count(run, "removals")
+
+
+def _bodies_archived(run: Summary, fields: Fields) -> None:
+    run["bodies"] = {
+        "state": "archived",
+        "archive": fields["archive"],
+        "reason": clip(fields["reason"]),
+        "time_us": fields["time_us"],
+        "by": fields["by"][0],
+    }
+    if LOST in run["counters"] or ERASED in run["counters"]:
+        run["ended"] = "unreadable"
+        run["reason"] = f"its events are in the archive {fields['archive']}, which cannot be read"
+
+
+def _bodies_erased(run: Summary, fields: Fields) -> None:
+    """Forget everything: the summary is the one that the events without bodies fold to."""
+    run.update({**new_summary(run["id"]), **{name: run[name] for name in _OF_ERASED}})
+    run["counters"] = {ERASED: fields["records"]}
+    run["ended"] = "erased"
+    run["outcome"] = fields["outcome"]
+    run["reason"] = clip(erasure(fields))
+    run["finished_us"] = fields["time_us"]
+    run["bodies"] = {
+        "state": "erased",
+        "archive": None,
+        "reason": clip(fields["reason"]),
+        "time_us": fields["time_us"],
+        "by": fields["by"][0],
     }
 
 
@@ -551,6 +673,16 @@ _HANDLERS: dict[str, Callable[[Summary, Fields], None]] = {
     "run.note-added": _noted,
     "run.verdict-revised": _verdict_revised,
     "run.archived": _archived,
+    "run.expectations-declared": _expectations_declared,
+    "run.answer-received": _answer_received,
+    "run.origin-recorded": _origin_recorded,
+    "run.maintenance-planned": _maintenance_planned,
+    "run.maintenance-step-started": _maintenance_step_started,
+    "run.maintenance-step-ended": _maintenance_step_ended,
+    "run.exit-validated": _exit_validated,
+    "run.files-removed": _files_removed,
+    "run.bodies-archived": _bodies_archived,
+    "run.bodies-erased": _bodies_erased,
 }
 TOPICS = frozenset(_HANDLERS)
 """What this projection wants to see."""

@@ -36,11 +36,17 @@ if TYPE_CHECKING:
             """Keep the state of a run's timeline, and the entries (by version) that changed."""
             ...
 
+        def drop_entries(self, created_position: int) -> None:
+            """Drop the entries of the run created at a position."""
+            ...
+
 
 NAME = "timeline"
-VERSION = 2
+VERSION = 3
 """Raised whenever the content changes for the same log: stored views are then rebuilt."""
 
+MOST_RUNS = 100
+"""Runs that an entry names."""
 MOST_OPEN = 500
 """Spans of one run that can be open at the same time; older ones are then left without an end."""
 _OF_ATTEMPT = ("phase:", "checkpoints:", "steps")
@@ -81,7 +87,17 @@ class Timelines:
 class _Timeline:
     """The timeline of one run while events are folded: its open spans and what changed."""
 
-    __slots__ = ("active_us", "changed", "created", "epoch", "open", "position", "run_id", "view")
+    __slots__ = (
+        "active_us",
+        "changed",
+        "created",
+        "epoch",
+        "forgotten",
+        "open",
+        "position",
+        "run_id",
+        "view",
+    )
 
     def __init__(self, run_id: str, view: TimelineView, position: int) -> None:
         self.run_id = run_id
@@ -94,11 +110,21 @@ class _Timeline:
         """Version of the entry of each open span."""
         self.changed: dict[int, Entry] = {}
         """Entries by version."""
+        self.forgotten = False
+        """Whether what was written before is dropped."""
         self.position = 0
         """Of the event that is folded now."""
 
+    def forget(self) -> None:
+        """Drop all entries, and what the projection keeps of the run."""
+        self.epoch = self.active_us = 0
+        self.open, self.changed = {}, {}
+        self.forgotten = True
+
     def write(self) -> None:
         """Write what changed to the view."""
+        if self.forgotten:
+            self.view.drop_entries(self.created)
         state = {
             "created_position": self.created,
             "epoch": self.epoch,
@@ -241,8 +267,10 @@ def _fallback_taken(run: _Timeline, fields: Fields) -> None:
 
 
 def _judged(run: _Timeline, fields: Fields) -> None:
-    names = ("gate", "outcome", "rule", "reason_code", "policy_version")
-    _add_reasoned(run, "gate", fields, {name: fields[name] for name in names})
+    names = ("gate", "outcome", "rule", "reason_code")
+    entry = {name: fields[name] for name in names}
+    entry["policy_version"] = fields["policy"]["version"]
+    _add_reasoned(run, "gate", fields, entry)
 
 
 def _artifact_recorded(run: _Timeline, fields: Fields) -> None:
@@ -345,12 +373,65 @@ def _noted(run: _Timeline, fields: Fields) -> None:
 
 
 def _verdict_revised(run: _Timeline, fields: Fields) -> None:
-    names = ("outcome", "rule", "reason_code", "policy_version")
-    _add_reasoned(run, "revision", fields, {name: fields[name] for name in names})
+    names = ("outcome", "rule", "reason_code")
+    entry = {name: fields[name] for name in names}
+    entry["policy_version"] = fields["policy"]["version"]
+    _add_reasoned(run, "revision", fields, entry)
 
 
 def _archived(run: _Timeline, fields: Fields) -> None:
     run.add("archived", fields, {"location": fields["location"]})
+
+
+def _answer_received(run: _Timeline, fields: Fields) -> None:
+    """Show what went wrong, and what was declared: the rest are the batches."""
+    if fields["fault"] is None and fields["declared"] is None:
+        return
+    names = ("phase", "batch", "source", "fault", "error", "declared")
+    run.add("answer", fields, {name: clip(fields[name]) for name in names})
+
+
+def _origin_recorded(run: _Timeline, fields: Fields) -> None:
+    run.add("origin", fields, {"origin": small(fields["origin"])})
+
+
+def _maintenance_step_started(run: _Timeline, fields: Fields) -> None:
+    entry = {"step": fields["step"], "status": None, "summary": None, "runs": []}
+    run.begin("step", f"step:{fields['step']}", fields, entry)
+
+
+def _maintenance_step_ended(run: _Timeline, fields: Fields) -> None:
+    slot = f"step:{fields['step']}"
+    said = {"status": fields["status"], "summary": clip(fields["summary"])}
+    runs = list(fields["runs"][:MOST_RUNS])
+    if slot in run.open:
+        run.end(slot, fields["time_us"], **said, runs=runs)
+    else:
+        run.add("step", fields, {"step": fields["step"], **said, "runs": runs})
+
+
+def _exit_validated(run: _Timeline, fields: Fields) -> None:
+    report = fields["report"] if isinstance(fields["report"], dict) else {}
+    status = clip(report.get("maintenanceStatus"))
+    run.add("validation", fields, {"status": status, "guard": fields["guard"]})
+
+
+def _files_removed(run: _Timeline, fields: Fields) -> None:
+    entry = {name: fields[name] for name in ("what", "size", "rule")}
+    run.add("removal", fields, {**entry, "files": len(fields["paths"])})
+
+
+def _bodies_archived(run: _Timeline, fields: Fields) -> None:
+    reason = clip(fields["reason"])
+    entry = {"state": "archived", "archive": fields["archive"], "reason": reason}
+    run.add("bodies", fields, {**entry, "records": fields["records"]})
+
+
+def _bodies_erased(run: _Timeline, fields: Fields) -> None:
+    """Forget everything: the timeline is the one that the events without bodies fold to."""
+    run.forget()
+    entry = {"state": "erased", "archive": None, "reason": clip(fields["reason"])}
+    run.add("bodies", fields, {**entry, "records": fields["records"]})
 
 
 def _add_reasoned(run: _Timeline, kind: str, fields: Fields, entry: Entry) -> None:
@@ -402,6 +483,16 @@ _HANDLERS: dict[str, Callable[[_Timeline, Fields], None]] = {
     "run.note-added": _noted,
     "run.verdict-revised": _verdict_revised,
     "run.archived": _archived,
+    "run.expectations-declared": _nothing,
+    "run.answer-received": _answer_received,
+    "run.origin-recorded": _origin_recorded,
+    "run.maintenance-planned": _nothing,
+    "run.maintenance-step-started": _maintenance_step_started,
+    "run.maintenance-step-ended": _maintenance_step_ended,
+    "run.exit-validated": _exit_validated,
+    "run.files-removed": _files_removed,
+    "run.bodies-archived": _bodies_archived,
+    "run.bodies-erased": _bodies_erased,
 }
 TOPICS = frozenset(_HANDLERS)
 """What this projection wants to see."""

@@ -6,7 +6,14 @@ The ports here are an inner seam of Tachograph and may change in any release.
 from __future__ import annotations
 
 from tachograph.domain.records import _Fields
-from tachograph.projections import run_cards, run_summaries, timeline, watch_list
+from tachograph.projections import (
+    maintenance_guards,
+    run_cards,
+    run_summaries,
+    timeline,
+    watch_list,
+)
+from tachograph.projections.maintenance_guards import MaintenanceGuards
 from tachograph.projections.run_summaries import RunSummaries
 from tachograph.projections.timeline import Timelines
 
@@ -17,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol, TypeVar
 
     from tachograph.projections.folding import Projection
+    from tachograph.projections.maintenance_guards import GuardsView, GuardsWriter
     from tachograph.projections.run_cards import RunCardsView
     from tachograph.projections.run_summaries import RunSummariesView
     from tachograph.projections.timeline import TimelineView
@@ -24,7 +32,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-    class ViewReader(RunCardsView, WatchListView, Protocol):
+    class ViewReader(RunCardsView, WatchListView, GuardsView, Protocol):
         """The content of all views as of one moment."""
 
         def summary(self, run_id: str) -> dict[str, Any] | None:
@@ -43,7 +51,7 @@ if TYPE_CHECKING:
             """Yield the whole content in order: table, key, bytes."""
             ...
 
-    class ViewWriter(ViewReader, RunSummariesView, TimelineView, Protocol):
+    class ViewWriter(ViewReader, RunSummariesView, TimelineView, GuardsWriter, Protocol):
         """The content of all views within one transaction that changes them."""
 
         def put_mark(self, name: str, mark: Mark) -> None:
@@ -88,12 +96,14 @@ VERSIONS = {
     # to the outside.
     run_summaries.NAME: f"{run_summaries.VERSION}.{run_cards.VERSION}.{watch_list.VERSION}",
     timeline.NAME: f"{timeline.VERSION}",
+    maintenance_guards.NAME: f"{maintenance_guards.VERSION}",
 }
 """Every view by its name, with the version of its content."""
 
 PROJECTIONS: dict[str, Callable[[Any], Projection]] = {
     run_summaries.NAME: RunSummaries,
     timeline.NAME: Timelines,
+    maintenance_guards.NAME: MaintenanceGuards,
 }
 """What folds events into each view, given the view."""
 

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING
 
 from given_when_then import CREATED, OWNER, attempt, do, started
 
-from tachograph.domain.gate import Facts
+from tachograph.domain.counting import Counted
+from tachograph.domain.default_policy import default_policy
+from tachograph.domain.expectations import Expectations
+from tachograph.domain.gate import Facts, judge
 from tachograph.domain.recovery import Recovery
 from tachograph.domain.run import Run
 
@@ -32,6 +35,7 @@ HISTORY: tuple[Fact | Do, ...] = (
     do(Run.intend_effect, attempt(1), "mail"),
     do(Run.request_approval, attempt(1), "deploy", subject={"v": 1}, subject_digest="d1"),
     do(Run.raise_attention, attempt(1), "no_adapter"),
+    do(Run.plan_maintenance, attempt(1), "cycle", ["compact"]),
     do(Run.dispatch_resume, attempt(1), "jobs:resume", {"unattended": True}),
 )
 """A run in its first attempt: a phase is open, an effect in doubt, an approval and a person
@@ -55,6 +59,12 @@ OWNED: dict[str, Callable[[Cause], Do]] = {
     "schedule_retry": lambda cause: do(Run.schedule_retry, cause, "parse", 1),
     "take_fallback": lambda cause: do(Run.take_fallback, cause, "large", "small"),
     "judge": lambda cause: do(Run.judge, cause, Facts(inputs=5, outputs=5)),
+    "receive_answer": lambda cause: do(Run.receive_answer, cause, asked=5, answered=5, parsed=4),
+    "plan_maintenance": lambda cause: do(Run.plan_maintenance, cause, "nightly", ["prune"]),
+    "start_maintenance_step": lambda cause: do(Run.start_maintenance_step, cause, "compact"),
+    "end_maintenance_step": lambda cause: do(
+        Run.end_maintenance_step, cause, "compact", "ok", "12 files"
+    ),
     "finish": lambda cause: do(Run.finish, cause, "failed"),
     "start_worker": lambda cause: do(Run.start_worker, cause, {**OWNER, "pid": 18}),
     "request_approval": lambda cause: do(
@@ -83,6 +93,7 @@ ANYBODY: dict[str, Callable[[Cause], Do]] = {
     "detect_stall": lambda cause: do(
         Run.detect_stall, cause, "gone", {"reason": "process 17 has ended"}
     ),
+    "expect": lambda cause: do(Run.expect, cause, Expectations(inputs=5)),
     "raise_attention": lambda cause: do(Run.raise_attention, cause, "effects_in_doubt", "mail"),
 }
 """Commands that a person may give as well, but no superseded attempt."""
@@ -101,10 +112,36 @@ BOOKKEEPING: dict[str, Callable[[Cause], Do]] = {
         Run.change_card, cause, {"notes": "ask first"}, [{"event": "update"}]
     ),
     "return_resume": lambda cause: do(Run.return_resume, cause, {"exit_code": 0}),
+    "record_origin": lambda cause: do(Run.record_origin, cause, {"kind": "job-runs"}),
     "clear_attention": lambda cause: do(Run.clear_attention, cause, "no_adapter"),
+    "record_exit_validation": lambda cause: do(
+        Run.record_exit_validation, cause, {"maintenanceStatus": "success"}, "written"
+    ),
+    "record_files_removed": lambda cause: do(
+        Run.record_files_removed, cause, "checkpoint", ["/a/b.json"], 12, "success-drops-checkpoint"
+    ),
 }
 """Commands that a finished run takes too, but from no superseded attempt."""
 """Commands that are allowed to anybody at any time: they move nothing."""
+
+AFTERWARDS: dict[str, Callable[[Cause], Do]] = {
+    "revise_verdict": lambda cause: do(
+        Run.revise_verdict,
+        cause,
+        judge(Facts(inputs=5, outputs=0)),
+        Counted(Facts(inputs=5, outputs=0), {}, None),
+        default_policy(),
+        "blank answers had passed",
+    ),
+    "inherit": lambda cause: do(
+        Run.inherit, cause, "run.step-completed", {"key": "load(1)", "result": 42}, epoch=1
+    ),
+    "record_bodies_archived": lambda cause: do(
+        Run.record_bodies_archived, cause, "17.zst", sha256="ab", up_to=9, records=9
+    ),
+    "erase_bodies": lambda cause: do(Run.erase_bodies, cause, "it names a customer", records=9),
+}
+"""Commands that a run takes only when no attempt is open."""
 
 MOVING = OWNED | ANYBODY | TAKEOVER
 """Commands that move a run."""

@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tachograph.domain import events, outcome
+from tachograph.domain.answers import FAULTS
 from tachograph.domain.errors import RefusalError
 from tachograph.domain.event import Cause
+from tachograph.domain.expectations import Expectations
 from tachograph.domain.gate import Facts
 from tachograph.domain.recovery import Recovery
 from tachograph.domain.run import Run
@@ -174,6 +176,24 @@ class RunMachine(RuleBasedStateMachine):
     @rule(inputs=counts, outputs=counts, declared=st.none() | texts)
     def judge(self, inputs: int | None, outputs: int | None, declared: str | None) -> None:
         self.ask(Run.judge, self.run.epoch, Facts(inputs, outputs, declared))
+
+    @rule(
+        phase=st.none() | keys,
+        batch=st.none() | st.integers(0, 3),
+        asked=st.integers(0, 3),
+        parsed=st.none() | st.integers(0, 3),
+        filtered=st.none() | st.integers(0, 3),
+        declared=st.none() | texts,
+        fault=st.none() | st.sampled_from(FAULTS),
+    )
+    def receive_answer(self, asked: int, **said: Any) -> None:
+        self.ask(Run.receive_answer, self.run.epoch, asked=asked, answered=asked, **said)
+
+    @rule(inputs=counts, files=st.lists(keys, max_size=2), ahead=st.none() | st.integers(0, 9))
+    def expect(self, inputs: int | None, files: list[str], ahead: int | None) -> None:
+        deadline_us = None if ahead is None else self.clock + ahead
+        said = Expectations(inputs=inputs, files=files, deadline_us=deadline_us)
+        self.ask(Run.expect, self.run.epoch, said)
 
     @rule(result=st.none() | st.sampled_from(outcome.OUTCOMES))
     def finish(self, result: str | None) -> None:

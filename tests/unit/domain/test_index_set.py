@@ -63,3 +63,31 @@ def test_a_gap_that_is_filled_joins_its_neighbours() -> None:
 def test_it_is_not_a_list_of_ranges() -> None:
     assert filled([1]) != [[1, 1]]
     assert repr(filled([1])) == "IndexSet([[1, 1]])"
+
+
+@given(indexes, st.integers(0, 50), st.integers(0, 60))
+def test_the_first_that_are_missing_are_told_without_the_rest(
+    numbers: list[int], total: int, most: int
+) -> None:
+    done = filled(numbers)
+
+    assert done.missing(total, most) == done.missing(total)[:most]
+
+
+@given(indexes, st.integers(0, 50))
+def test_what_is_missing_is_counted_and_told_as_ranges(numbers: list[int], total: int) -> None:
+    done = filled(numbers)
+    ranges = done.missing_ranges(total)
+
+    assert done.count_missing(total) == len(done.missing(total))
+    assert [index for first, last in ranges for index in range(first, last + 1)] == done.missing(
+        total
+    )
+    assert all(ranges[at][1] + 1 < ranges[at + 1][0] for at in range(len(ranges) - 1))
+
+
+def test_what_is_missing_of_very_many_is_counted_without_listing_it() -> None:
+    done = filled([0, 5])
+
+    assert done.count_missing(10**18) == 10**18 - 2
+    assert done.missing(10**18, 3) == [1, 2, 3]

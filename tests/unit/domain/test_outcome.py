@@ -37,6 +37,8 @@ TABLE = {
     ("partial", "stopped_by_budget"): (NO, YES, YES, NO, YES, NO, "degraded", 75, NO),
     ("partial", "stopped_by_person"): (NO, YES, YES, NO, YES, NO, "degraded", 75, NO),
     ("partial", "waits_for_approval"): (NO, YES, YES, NO, YES, NO, "degraded", 75, NO),
+    ("partial", "rate_limited"): (NO, YES, YES, NO, YES, NO, "degraded", 75, NO),
+    ("partial", "still_at_work"): (NO, YES, YES, NO, YES, NO, "degraded", 75, YES),
     ("failed", None): (NO, YES, YES, YES, YES, YES, "semantic_fail", 1, YES),
     ("failed_semantic_empty", None): (NO, YES, YES, YES, YES, YES, "semantic_fail", 7, NO),
 }

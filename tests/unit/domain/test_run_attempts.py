@@ -19,7 +19,7 @@ from given_when_then import (
     running,
     started,
 )
-from run_commands import ANYBODY, BOOKKEEPING, EVERY_COMMAND, HISTORY, OWNED, REMARKS
+from run_commands import AFTERWARDS, ANYBODY, BOOKKEEPING, EVERY_COMMAND, HISTORY, OWNED, REMARKS
 
 from tachograph.domain import errors
 from tachograph.domain.event import Cause
@@ -252,7 +252,7 @@ def test_the_table_of_commands_is_complete() -> None:
         and "cause" in inspect.signature(method).parameters
     }
 
-    assert {name.partition(",")[0] for name in EVERY_COMMAND} == commands
+    assert {name.partition(",")[0] for name in EVERY_COMMAND | AFTERWARDS} == commands
 
 
 class TestNotes:

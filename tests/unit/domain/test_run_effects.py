@@ -94,7 +94,7 @@ class TestCheckpoints:
         )
 
     def test_a_checkpoint_has_a_known_kind(self) -> None:
-        running().when(Run.save_checkpoint, ME, kind="batch").then(
+        running().when(Run.save_checkpoint, ME, kind="page").then(
             errors.InvalidValueError, saying="it must be one of offset, state"
         )
 
@@ -366,12 +366,13 @@ class TestPeople:
         ).run
 
         assert (run.outcome, run.finished) == ("success", True)
-        assert run.verdict == {
-            "gate": "revised",
+        assert run.verdict is None
+        assert run.revision == {
             "outcome": "failed",
             "rule": "r",
             "reason_code": "c",
             "reason": "so",
+            "version": run.version,
         }
 
     def test_an_archived_run_says_where_it_is(self) -> None:

@@ -8,7 +8,8 @@ import pytest
 from given_when_then import CREATED, OWNER, PERSON, attempt, do, fact, given, running, started
 from run_commands import EVERY_COMMAND, HISTORY, MOVING, REMARKS
 
-from tachograph.domain import errors, outcome
+from tachograph.domain import attention, errors, outcome
+from tachograph.domain.default_policy import default_policy
 from tachograph.domain.events import (
     AttemptStarted,
     BatchCompleted,
@@ -45,18 +46,22 @@ def batch(index: int, inputs: int | None, parsed: int | None, phase: str = "pars
     return fact(BatchCompleted, phase=phase, index=index, inputs=inputs, parsed=parsed)
 
 
-def judged(version: int, result: str, rule: str, code: str, reason: str, **facts: Any) -> Fact:
-    said = {"inputs": None, "outputs": None, "declared": None, "stopped": None, "faults": 0}
+def judged(
+    evidence: dict[str, list[int]], result: str, rule: str, code: str, reason: str, **facts: Any
+) -> Fact:
+    decided = default_policy().rule(rule)
+    assert decided is not None
     return fact(
         SemanticGateJudged,
         gate="default",
         outcome=result,
         rule=rule,
+        rule_version=decided.version,
         reason_code=code,
         reason=reason,
-        facts={**said, **facts},
-        evidence=[version] if version else [],
-        policy_version=1,
+        facts=facts,
+        evidence=evidence,
+        policy={**default_policy().named(), "rules": None},
     )
 
 
@@ -145,13 +150,14 @@ class TestJudge:
         """G12."""
         running(STARTED, batch(0, 5, 5)).when(Run.judge, ME, Facts(inputs=5, outputs=0)).then(
             judged(
-                4,
+                {"inputs": [4, 4, 1], "batches_done": [4, 4, 1]},
                 "failed_semantic_empty",
                 "no-item-parsed",
                 "no_item_parsed",
                 "5 items went in, none came out, and nobody declared that there was nothing to do",
                 inputs=5,
                 outputs=0,
+                batches_done=1,
             )
         )
 
@@ -255,7 +261,7 @@ class TestFinish:
             "inputs and outputs were not both declared, so nothing says that the job did its work"
         )
         running().when(Run.finish, ME).then(
-            judged(0, "success_with_review", "not-judged", "not_judged", reason),
+            judged({}, "success_with_review", "not-judged", "not_judged", reason),
             fact(
                 RunFinished,
                 outcome="success_with_review",
@@ -266,10 +272,17 @@ class TestFinish:
 
     def test_a_run_is_judged_by_what_its_batches_counted(self) -> None:
         """G12."""
+        span = [4, 4, 1]
         reason = "5 items went in, none came out, and nobody declared that there was nothing to do"
         rule = ("failed_semantic_empty", "no-item-parsed", "no_item_parsed", reason)
         running(STARTED, batch(0, 5, 0), ENDED).when(Run.finish, ME).then(
-            judged(5, *rule, inputs=5, outputs=0),
+            judged(
+                {"inputs": span, "outputs": span, "batches_done": span},
+                *rule,
+                inputs=5,
+                outputs=0,
+                batches_done=1,
+            ),
             fact(RunFinished, outcome=rule[0], reason_code=rule[2], reason=reason),
         )
 
@@ -376,6 +389,28 @@ class TestCancelExpireBlock:
         assert not run.attempt_open
 
 
+class TestSomebodyHearsOfIt:
+    """A bounded run that got nowhere is no failure, and may be so every night."""
+
+    def test_a_run_that_a_limit_stopped_before_any_output_calls_a_person(self) -> None:
+        stopped = do(Run.judge, ME, Facts(inputs=5, outputs=0, stopped="deadline"))
+        run = given(*SETTLED, stopped, do(Run.finish, ME)).run
+
+        assert run.reason_code == outcome.STOPPED_BEFORE_OUTPUT
+        assert list(run.attention) == [attention.STOPPED_EMPTY]
+
+    def test_the_next_attempt_begins_without_that_call(self) -> None:
+        stopped = do(Run.judge, ME, Facts(inputs=5, outputs=0, stopped="deadline"))
+        again = do(Run.start_attempt, PERSON, OWNER, live_owner=None)
+
+        assert given(*SETTLED, stopped, do(Run.finish, ME), again).run.attention == {}
+
+    def test_one_that_got_on_calls_nobody(self) -> None:
+        stopped = do(Run.judge, ME, Facts(inputs=5, outputs=2, stopped="deadline"))
+
+        assert given(*SETTLED, stopped, do(Run.finish, ME)).run.attention == {}
+
+
 class TestSuccessIsEarned:
     @pytest.mark.parametrize("result", ["success", "success_with_review", "empty", "skipped"])
     def test_a_good_outcome_does_not_talk_a_failed_gate_away(self, result: str) -> None:
@@ -400,4 +435,4 @@ class TestSuccessIsEarned:
         failed = do(Run.end_phase, ME, "open", status="failed")
         history = (*HISTORY, failed, do(Run.complete_effect, ME, "mail"))
 
-        assert given(*history).run.counted_facts().faults == 1
+        assert given(*history).run.counted_facts().value("faults") == 1

@@ -337,7 +337,7 @@ def test_a_revised_verdict_stands_beside_the_outcome() -> None:
         rule="nothing-parsed",
         reason_code="no_item_parsed",
         reason="5 in, 0 out",
-        policy_version=2,
+        policy={"id": "own", "version": 2},
     )
     run = folded(CREATED, started(1), do(Run.finish, ONE, "success"), revised)
 
@@ -346,10 +346,31 @@ def test_a_revised_verdict_stands_beside_the_outcome() -> None:
         "outcome": "failed_semantic_empty",
         "rule": "nothing-parsed",
         "reason_code": "no_item_parsed",
+        "policy": "own",
         "policy_version": 2,
         "reason": "5 in, 0 out",
         "version": 4,
     }
+
+
+def test_a_new_attempt_has_no_revision_yet() -> None:
+    revised = fact(
+        events.VerdictRevised, outcome="failed", rule="r", policy={"id": "own", "version": 2}
+    )
+    history = (CREATED, started(1), do(Run.finish, ONE, "partial"), revised)
+
+    assert folded(*history)["revision"] is not None
+    assert folded(*history, started(2))["revision"] is None
+
+
+def test_a_fork_lies_untouched_only_since_it_was_made() -> None:
+    """What it shares was done at another time; its resume window begins now."""
+    origin = {"kind": "fork", "run": "job-a", "version": 7, "digest": "ab"}
+    run = folded(CREATED, do(Run.record_origin, PERSON, origin))
+
+    assert run["worked_us"] == NOW_US
+    assert run["origin"] == {"kind": "fork", "run": "job-a", "version": 7}
+    assert folded(CREATED, do(Run.record_origin, PERSON, {"kind": "job-runs"}))["worked_us"] == 0
 
 
 def test_a_blocked_run_says_why_until_the_next_attempt() -> None:

@@ -264,7 +264,7 @@ def test_stalls_resumes_attention_revisions_and_archives_are_shown() -> None:
             rule="r",
             reason_code="c",
             reason="why",
-            policy_version=2,
+            policy={"id": "own", "version": 2},
         ),
         fact(events.RunArchived, location="/archive", sha256="ab"),
     )[1:]

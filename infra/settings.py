@@ -30,7 +30,8 @@ _DEFAULT = "default"
 class Setting:
     """A setting: its default, what it may be, and what it is for.
 
-    `kind` is "whole" (int), "seconds" (int or float), "choice" or "texts" (list of str).
+    `kind` is "whole" (int), "seconds" (int or float), "choice", "file" (str) or "texts" (list of
+    str).
     """
 
     __slots__ = ("choices", "default", "highest", "kind", "lowest", "meaning", "name")
@@ -71,6 +72,8 @@ class Setting:
             return "one of " + ", ".join(self.choices)
         if self.kind == "texts":
             return "a list of names of environment variables, and of @files"
+        if self.kind == "file":
+            return "the path of a file"
         number = "a whole number" if self.kind == "whole" else "a number"
         return f"{number} from {self.lowest} to {self.highest}"
 
@@ -80,6 +83,8 @@ class Setting:
             return value in self.choices
         if self.kind == "texts":
             return isinstance(value, list) and all(isinstance(item, str) for item in value)
+        if self.kind == "file":
+            return isinstance(value, str)
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
         if self.kind == "whole" and not isinstance(value, int):
@@ -91,7 +96,7 @@ class Setting:
 
         What makes no sense is returned as it is, for `accepts` to refuse.
         """
-        if self.kind == "choice":
+        if self.kind in ("choice", "file"):
             return text.strip()
         if self.kind == "texts":
             return [item.strip() for item in text.split(",") if item.strip()]
@@ -130,6 +135,16 @@ SETTINGS = {
             choices=("auto", "relative", "iso", "raw"),
         ),
         Setting(
+            "policy", "file", "",
+            "Gate policy that judges runs (TOML); a relative path counts from the file that "
+            "names it.",
+        ),
+        Setting(
+            "artifacts", "file", "",
+            "Folder for the artifact files of runs, kept up to date while they go on; none "
+            "without it. A relative path counts from the file that names it.",
+        ),
+        Setting(
             "redact", "texts", [],
             "Environment variables, and @files of values, that must never be recorded.",
         ),
@@ -148,6 +163,8 @@ class Settings:
     heartbeat_seconds: float
     blob_threshold_bytes: int
     time_format: str
+    policy: str
+    artifacts: str
     redact: list[str]
     origins: dict[str, str]
 
@@ -155,6 +172,25 @@ class Settings:
         self.origins = {name: origin for name, (_, origin) in values.items()}
         for name, (value, _) in values.items():
             setattr(self, name, value)
+
+    @property
+    def policy_file(self) -> str | None:
+        """The absolute path of the gate policy; None for the one that comes with Tachograph."""
+        return self._path("policy")
+
+    @property
+    def artifacts_folder(self) -> str | None:
+        """The absolute path of the folder for artifact files; None when they are not wanted."""
+        return self._path("artifacts")
+
+    def _path(self, name: str) -> str | None:
+        """Return the path that a setting names, counted from the file that sets it."""
+        written = getattr(self, name)
+        if not written:
+            return None
+        origin = self.origins[name]
+        folder = os.path.dirname(origin) if os.path.isabs(origin) else os.getcwd()
+        return os.path.join(folder, os.path.expanduser(written))
 
 
 def resolve(

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     Known = dict[bytes, dict[str, Any]]
 
 
-def path(store: str) -> str:
+def path(store: str, name: str = "settings.cache") -> str:
     """Return the file of a store that holds what is known."""
-    return os.path.join(view_folder(store), "settings.cache")
+    return os.path.join(view_folder(store), name)
 
 
 def load(cache: str | None) -> Known:
-    """Return the settings of each content that was parsed, by the digest of the content.
+    """Return the outcome for each content that was parsed, by the digest of the content.
 
     Nothing is known where there is no such file, or a damaged one.
     """

@@ -50,6 +50,8 @@ def _annotation(setting: Setting) -> Any:
         return Literal[setting.choices]
     if setting.kind == "texts":
         return list[str]
+    if setting.kind == "file":
+        return str
     number = int if setting.kind == "whole" else int | float
     return Annotated[number, Field(ge=setting.lowest, le=setting.highest)]
 

@@ -2,7 +2,8 @@
 
 What a job needs is here: `record` starts or resumes a run, `step` records a function's result,
 `current` returns the recording that the calling code runs under, `register_type` lets values of
-your own types be recorded, `Recovery` says how a run may be continued. Every error is in `errors`.
+your own types be recorded, `Recovery` says how a run may be continued, `Nothing` that there was
+nothing to do. Every error is in `errors`.
 """
 
 from __future__ import annotations
@@ -13,13 +14,24 @@ if TYPE_CHECKING:
     from tachograph.api import register_type as register_type
     from tachograph.contexts import current as current
     from tachograph.domain import errors as errors
+    from tachograph.domain.nothing import Nothing as Nothing
     from tachograph.domain.recovery import Recovery as Recovery
     from tachograph.recording import Recording as Recording
     from tachograph.steps import step as step
 
-__all__ = ["Recording", "Recovery", "current", "errors", "record", "register_type", "step"]
+__all__ = [
+    "Nothing",
+    "Recording",
+    "Recovery",
+    "current",
+    "errors",
+    "record",
+    "register_type",
+    "step",
+]
 
 _HOMES = {
+    "Nothing": "tachograph.domain.nothing",
     "Recording": "tachograph.recording",
     "Recovery": "tachograph.domain.recovery",
     "record": "tachograph.api",

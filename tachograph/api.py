@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tachograph.bootstrap import find, joined, open_store
+from tachograph.bootstrap import find, joined, open_store, orchestrator
 from tachograph.declaring import by_this_command
+from tachograph.domain.errors import TachographError
 from tachograph.infra.codec import Codec
 from tachograph.recording import Recording
 from tachograph.starting import Start
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from tachograph.bootstrap import Services
     from tachograph.domain.recovery import Recovery
+    from tachograph.keeping import Keeper
     from tachograph.session import Session
 
 T = TypeVar("T")
@@ -42,19 +45,26 @@ def record(
     auto_resume: bool = False,
     recovery: Recovery | None = None,
     depends_on: Sequence[str] | None = None,
+    policy: str | os.PathLike[str] | None = None,
 ) -> Recording:
     """Return a recording of a run of `command` over `inputs`, for a `with` block.
 
     The block starts a new run, or resumes the unfinished run of the same command and inputs at
-    its last checkpoint. `run_id` gives the run an id of your own. `store` names the store's
-    folder; otherwise TACHO_STORE, the nearest `.tachograph` folder upwards, or the user's own
-    store is used, and made where it is missing. `takeover` is the reason why a live owner is to
-    be robbed. With `log_warnings` what the job logs at WARNING and above is noted in the run.
+    its last checkpoint. `run_id` gives the run an id of your own, `parent` names the run it is
+    part of: without it the orchestrator run that started this process, if any. `store` names
+    the store's folder; otherwise TACHO_STORE, the nearest `.tachograph` folder upwards, or the
+    user's own store is used, and made where it is missing. `takeover` is the reason why a live
+    owner is to be robbed. With `log_warnings` what the job logs at WARNING and above is noted in
+    the run.
 
     With `auto_resume` the watchdog starts this program once more, as it was started, when its
     process is gone (InvalidValueError where it could not be started again, as a program read
     from stdin); `recovery` says more exactly how the run may be continued. Both count when the
     run is created. `depends_on` names runs that have to end well before this one starts.
+
+    `policy` is a file with the gate policy that judges the run, instead of the one that the
+    setting `policy` names. It is read when the block is entered (PolicyError where it cannot be
+    used), so that a change meanwhile does not count.
 
     Entering the block raises RunOwnedError while another live process owns the run,
     InputsChangedError when `run_id` was used for other inputs, DependenciesWaitingError when
@@ -68,7 +78,7 @@ def record(
         inputs,
         run_id=run_id,
         title=title,
-        parent=parent,
+        parent=parent or orchestrator(),
         model_policy=model_policy,
         takeover_reason=takeover,
         recovery=recovery,
@@ -78,9 +88,17 @@ def record(
 
     def start() -> Session:
         services = _services(where)
-        return services.starter.start(want, services.owner())
+        by = services.policy() if policy is None else services.policy_in(str(policy))
+        session = services.starter.start(want, services.owner())
+        session.judge_by(by)
+        return session
 
-    return Recording(start, lambda: _services(where).settings.heartbeat_seconds, log_warnings)
+    return Recording(
+        start,
+        lambda: _services(where).settings.heartbeat_seconds,
+        log_warnings,
+        lambda recording: _follower(_services(where), recording),
+    )
 
 
 def register_type(
@@ -92,6 +110,19 @@ def register_type(
     must stay the same for ever. Raises ValueError when the type or the name is taken.
     """
     _codec.register(kind, name, encode, decode)
+
+
+def _follower(services: Services, recording: Recording) -> Keeper | None:
+    """Return what keeps the artifact files of a run up to date, where the settings want that."""
+    if services.settings.artifacts_folder is None:
+        return None
+    from tachograph.artifact_trees import follower
+
+    def tell(text: str) -> None:
+        with contextlib.suppress(TachographError):
+            recording.note(text, level="warning", source="artifacts")
+
+    return follower(services, recording.id, tell)
 
 
 def _services(store: str | None) -> Services:

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tachograph.domain import errors, outcome
-from tachograph.domain.gate import Facts, judge
+from tachograph.domain.expectations import Expectations
+from tachograph.domain.gate import judge
+from tachograph.domain.job_run_shapes import COMMAND_PHASE
 from tachograph.domain.recovery_state import ending_key
+from tachograph.expecting import facts_of_files, problems
 from tachograph.measuring import measure
 
 if TYPE_CHECKING:
@@ -20,52 +23,33 @@ if TYPE_CHECKING:
 
     from tachograph.domain.ended import Ended
     from tachograph.domain.event import Cause
+    from tachograph.domain.facts import Facts
+    from tachograph.domain.policy import Policy
     from tachograph.domain.run import Run
     from tachograph.session import Session
 
-PHASE = "exec"
+PHASE = COMMAND_PHASE
 EFFECT_OUTPUT_BYTES = 1 << 20
 """Output of an effect that is kept, to be printed again on a resume."""
 
 
 class Expected:
-    """Files that a command is to make: each must exist, not be empty, and be newly written.
+    """Files that a command is to make, among those that its run was declared to make."""
 
-    Newly written means other than it was when this object was made; clocks decide nothing.
-    """
-
-    def __init__(self, paths: Sequence[str]) -> None:
-        self._before = {path: _trace(path) for path in paths}
-
-    def __len__(self) -> int:
-        return len(self._before)
+    def __init__(self, run: Run, paths: Sequence[str]) -> None:
+        self._run = run
+        self._paths = {path: str(Path(path).absolute()) for path in paths}
 
     def missing(self) -> dict[str, str]:
         """Return what is wrong with each file that is not as expected."""
-        found: dict[str, str] = {}
-        for path, before in self._before.items():
-            now = _trace(path)
-            if now is None:
-                found[path] = "was not made"
-            elif not now[0]:
-                found[path] = "is empty"
-            elif now == before:
-                found[path] = "was not written anew"
-        return found
+        found = problems(Expectations.from_fields(self._run.expectations))
+        given = {absolute: path for path, absolute in self._paths.items()}
+        return {given.get(path, path): problem for path, problem in found.items()}
 
     def made(self) -> dict[str, tuple[int, str]]:
         """Return size and SHA-256 of the files that are as expected."""
         missing = self.missing()
-        return {path: measure(Path(path)) for path in self._before if path not in missing}
-
-
-def _trace(path: str) -> tuple[int, int, int] | None:
-    """Return what changes when a file is written; None when there is none."""
-    try:
-        found = Path(path).stat()
-    except OSError:
-        return None
-    return found.st_size, found.st_mtime_ns, found.st_ino
+        return {path: measure(Path(path)) for path in self._paths if path not in missing}
 
 
 class Verdict:
@@ -87,20 +71,29 @@ class Verdict:
 
 
 def conclude(
-    session: Session, ended: Ended, expected: Expected, success_codes: Sequence[int] = (0,)
+    session: Session,
+    ended: Ended,
+    expected: Expected,
+    success_codes: Sequence[int] = (0,),
+    *,
+    said: tuple[str, str, str] | None = None,
 ) -> Verdict:
     """Record how the wrapped command ended and end the attempt, all or nothing.
 
-    An exit code that means success is judged by the gate: by the expected files where there
-    are any, else by what the command itself recorded. A command that ended the attempt itself
+    An exit code that means success is judged by the gate: by what the command itself recorded and
+    stated, and by the expected files where there are any. A command that ended the attempt itself
     has the last word. Only an end that is final counts as progress: a watchdog does not try for
     ever what fails again and again. Raises FencedError when another attempt owns the run by now.
+
+    `said` is the outcome, with its reason and code, that the caller knows by better signs than
+    the exit code.
     """
     run = session.reload()
     missing = expected.missing()
     if run.epoch == session.epoch and not run.attempt_open:
         return Verdict(run.outcome or run.ended or "", run.reason, run.reason_code, missing)
     made = expected.made()
+    policy = session.policy()
     result = session.payloads.store(ending(ended), "result")
 
     def record(run: Run, why: Cause, result_of_run: tuple[str, str, str] | None) -> None:
@@ -110,16 +103,18 @@ def conclude(
             run.record_artifact(why, path, path=absolute, size=size, sha256=sha256)
         if result_of_run is not None:
             how, reason, code = result_of_run
+            if outcome.is_terminal(how, code):
+                run.end_phase(why, PHASE, summary=described(ended))
             run.finish(why, how, reason=reason, reason_code=code)
             return
-        facts = Facts(inputs=len(expected), outputs=len(made)) if len(expected) else None
-        if _is_final(run, facts):
+        facts = _facts_of_files(run)
+        if _is_final(run, facts, why, policy):
             run.end_phase(why, PHASE, summary=described(ended))
         if facts is not None:
-            run.judge(why, facts)
-        run.finish(why)
+            run.judge(why, facts, policy=policy)
+        run.finish(why, policy=policy)
 
-    bad = bad_ending(ended, success_codes)
+    bad = said or bad_ending(ended, success_codes)
     try:
         session.execute(lambda run, why: record(run, why, bad))
     except (errors.PhasesOpenError, errors.BatchesOpenError) as refusal:
@@ -129,11 +124,22 @@ def conclude(
     return Verdict(run.outcome or "", run.reason, run.reason_code, missing)
 
 
-def _is_final(run: Run, facts: Facts | None) -> bool:
+def _facts_of_files(run: Run) -> Facts | None:
+    """Return what is there of the expected files, and what the command has stated of itself.
+
+    None where no file was expected: then the command's own judgement stands.
+    """
+    if not Expectations.from_fields(run.expectations).files:
+        return None
+    return facts_of_files(run.expectations).over(run.stated_facts())
+
+
+def _is_final(run: Run, facts: Facts | None, why: Cause, policy: Policy) -> bool:
     """Say whether the run will be over by its verdict; if not, its phase is to be run again."""
     if facts is None and run.verdict is not None:
         return outcome.is_terminal(run.verdict["outcome"], run.verdict["reason_code"])
-    judgement = judge(run.counted_facts() if facts is None else facts)
+    counted = run.counted_facts(why.time_us)
+    judgement = judge(counted if facts is None else facts.over(counted), policy)
     return outcome.is_terminal(judgement.outcome, judgement.reason_code)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tachograph.contexts import Context
 from tachograph.domain import errors
+from tachograph.domain.nothing import Spoken
 from tachograph.measuring import count_items
 
 if TYPE_CHECKING:
@@ -47,6 +48,8 @@ class PhaseRecording(Context):
     ) -> list[Any]:
         """Work through all unfinished batches with a function and return the phase's outputs.
 
+        A function that has nothing to do about its items returns `Nothing(reason)`.
+
         With an `executor` they run side by side and may finish in any order; each is recorded
         when it finishes. The first exception stops the phase once running batches ended.
         """
@@ -57,6 +60,19 @@ class PhaseRecording(Context):
         else:
             _run_side_by_side(executor, function, batches)
         return self.recording.outputs(self.name)
+
+    def answered(self, text: Any = None, *, asked: int, **said: Any) -> None:
+        """Record what a model, parser, filter or tool was asked here: see `Recording.answered`."""
+        self.recording.answered(text, asked=asked, phase=self.name, **said)
+
+    def stop(self, reason: str) -> None:
+        """Stop early (`deadline`, `budget`): the phase stays open, and the run ends as partial.
+
+        Leave the block after it. The next attempt goes on with the batches that are left. See
+        `Recording.stop`.
+        """
+        self.recording.stop(reason)
+        self._taken_up = False
 
     def skip(self, reason: str) -> None:
         """End the phase as skipped."""
@@ -124,15 +140,29 @@ class Batch(Generic[T]):
     def complete(self, output: Any = None, *, parsed: int | None = None) -> None:
         """Record the batch as finished, durable on return; from any thread, in any order.
 
-        `parsed` counts the usable items of the output: its length where it has one, else 1.
+        `parsed` counts the usable items of the output: its length where it has one, else 1; a
+        blank text or a placeholder is none. `Nothing(reason)` as the output, or in it, says that
+        there is nothing to do about these items, or about one.
         """
+        spoken = Spoken(output)
         self._phase.recording.session.complete_batch(
             self._phase.name,
             self.index,
             inputs=len(self.items),
-            parsed=count_items(output) if parsed is None else parsed,
-            output=output,
+            parsed=count_items(spoken.output) if parsed is None else parsed,
+            output=spoken.output,
+            declared=spoken.reason,
+            quiet=spoken.quiet,
         )
+
+    def answered(self, text: Any = None, *, asked: int | None = None, **said: Any) -> None:
+        """Record what came back when a model or parser was asked about this batch.
+
+        All its items were `asked` about, unless it is said. The rest is as in
+        `Recording.answered`. A `fault` counts as made good once the batch is completed.
+        """
+        asked = len(self.items) if asked is None else asked
+        self._phase.answered(text, asked=asked, batch=self.index, **said)
 
 
 def _run_side_by_side(

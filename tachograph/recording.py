@@ -14,19 +14,22 @@ from tachograph import approving
 from tachograph.contexts import Context, _current
 from tachograph.continuing import record_artifact
 from tachograph.domain import errors
+from tachograph.domain.expectations import Expectations
 from tachograph.domain.gate import Facts
 from tachograph.domain.outcome import STOPPED_BY_PERSON, WAITS_FOR_APPROVAL
 from tachograph.keeping import Heartbeat, WarningNotes
-from tachograph.measuring import describe
+from tachograph.measuring import describe, microseconds
 from tachograph.phases import PhaseRecording
 from tachograph.steps import step_key
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from contextvars import Token
+    from datetime import datetime, timedelta
 
     from tachograph.domain.run import Run
+    from tachograph.keeping import Keeper
     from tachograph.session import Session
 
 T = TypeVar("T")
@@ -45,13 +48,17 @@ class Recording(Context):
         start: Callable[[], Session],
         heartbeat_seconds: Callable[[], float],
         log_warnings: bool = True,
+        follow: Callable[[Recording], Keeper | None] = lambda _recording: None,
     ) -> None:
         self._start = start
+        self._follow = follow
+        self._follower: Keeper | None = None
         self._session: Session | None = None
         self._heartbeat_seconds = heartbeat_seconds
         self._log_warnings = log_warnings
         self._keepers: list[Heartbeat | WarningNotes] = []
         self._token: Token[Recording | None] | None = None
+        self._stopped: str | None = None
 
     # What the run is.
 
@@ -193,6 +200,86 @@ class Recording(Context):
         """Add a remark to the run's history."""
         self.session.execute(lambda run, why: run.add_note(why, text, level=level, source=source))
 
+    # What it is measured by.
+
+    def expect(
+        self,
+        *,
+        inputs: int | None = None,
+        extracted: int | None = None,
+        minimum_fraction: float | None = None,
+        files: Iterable[str | os.PathLike[str]] = (),
+        deadline: datetime | timedelta | float | None = None,
+        reason: str | None = None,
+    ) -> None:
+        """Record what the run is measured by, before it is done. Call it again to say more.
+
+        `inputs` items there are to work on, `extracted` items were found before any filter or
+        classifier had its say, `minimum_fraction` of the work has to come out (0 to 1), `files`
+        have to be written anew, and work has to stop at the `deadline`: an aware datetime, or
+        seconds (or a timedelta) from now. Raises InvalidValueError for what makes no sense.
+        """
+        deadline_us = None
+        if deadline is not None:
+            deadline_us = microseconds("deadline", deadline, self.session.now_us())
+        said = Expectations(
+            inputs=inputs,
+            extracted=extracted,
+            minimum_fraction=minimum_fraction,
+            deadline_us=deadline_us,
+        )
+        self.session.expect(said, files=[str(path) for path in files], reason=reason)
+
+    @property
+    def deadline_left(self) -> float | None:
+        """Seconds to the declared deadline, negative once it passed; None when there is none."""
+        deadline_us = (self.state.expectations or {}).get("deadline_us")
+        if deadline_us is None:
+            return None
+        left_us: int = deadline_us - self.session.now_us()
+        return left_us / 1_000_000
+
+    def answered(
+        self,
+        text: Any = None,
+        *,
+        asked: int,
+        answered: int | None = None,
+        parsed: int | None = None,
+        accepted: int | None = None,
+        filtered: int | None = None,
+        declared: str | None = None,
+        fault: str | None = None,
+        error: BaseException | str | None = None,
+        source: str | None = None,
+        phase: str | None = None,
+        batch: int | None = None,
+    ) -> None:
+        """Record that a model, parser, filter or tool (`source`) was asked, and what came back.
+
+        Of `asked` items it `answered` all, unless it is said, and none when the `fault` is that
+        of a `provider`. `parsed` could be read, `accepted` passed validation, `filtered` were
+        taken out. `declared` is its explicit word that there is nothing to do about them.
+        `fault` is `provider`, `parser`, `truncated`, `filter` or `tool`, and `error` what was
+        raised. `text` is what it returned: keep it, so that `tacho run explain` can show it.
+        """
+        if answered is None:
+            answered = 0 if fault == "provider" else asked
+        self.session.receive_answer(
+            text=text,
+            asked=asked,
+            answered=answered,
+            parsed=parsed,
+            accepted=accepted,
+            filtered=filtered,
+            declared=declared,
+            fault=fault,
+            error=describe(error) if isinstance(error, BaseException) else error,
+            source=source,
+            phase=phase,
+            batch=batch,
+        )
+
     # What came of it.
 
     def outputs(self, phase: str) -> list[Any]:
@@ -215,16 +302,29 @@ class Recording(Context):
         outputs: int | None = None,
         declared: str | None = None,
         stopped: str | None = None,
-        faults: int = 0,
+        faults: int | None = None,
+        **others: Any,
     ) -> str:
         """Let the semantic gate judge what the run did, and return the outcome (G12).
 
         `inputs` items there were, `outputs` usable results came out; `declared` says why there
         was nothing to do, `stopped` why it stopped early, `faults` counts model, parser and
-        provider failures on the way. The last judgement decides how the run finishes.
+        provider failures that nothing made good. `others` are further facts of
+        `domain.facts.MEANINGS`, such as `extracted` or `asked`. What is left unsaid is counted
+        from what the run recorded. The last judgement decides how the run finishes.
         """
-        facts = Facts(inputs, outputs, declared, stopped, faults)
-        return self.session.execute(lambda run, why: run.judge(why, facts))
+        facts = Facts(inputs, outputs, declared, stopped or self._stopped, faults, **others)
+        return self.session.judge(facts)
+
+    def stop(self, reason: str) -> str:
+        """Say that the run stops early (`deadline`, `budget`), and return its outcome so far.
+
+        From now on every judgement of this attempt knows it. Raises InvalidValueError for a
+        reason that says nothing.
+        """
+        outcome = self.judge(stopped=reason)
+        self._stopped = reason
+        return outcome
 
     def finish(self, outcome: str | None = None, *, reason: str | None = None) -> str:
         """End the attempt now, before the block ends."""
@@ -256,8 +356,11 @@ class Recording(Context):
         self._keepers = [Heartbeat(self._session.beat, self._heartbeat_seconds())]
         if self._log_warnings:
             self._keepers.append(WarningNotes(self.note))
+        self._follower = self._follow(self)
         for keeper in self._keepers:
             keeper.start()
+        if self._follower is not None:
+            self._follower.start()
 
     def _bind(self) -> None:
         self._token = _current.set(self)
@@ -269,6 +372,13 @@ class Recording(Context):
     def _leave(self, error: BaseException | None) -> None:
         for keeper in reversed(self._keepers):
             keeper.stop()
+        try:
+            self._end(error)
+        finally:
+            if self._follower is not None:
+                self._follower.stop()
+
+    def _end(self, error: BaseException | None) -> None:
         if isinstance(error, errors.FencedError) or not self.state.attempt_open:
             return  # another attempt owns the run now, or the job has finished it itself
         if error is None:

@@ -9,13 +9,17 @@ from __future__ import annotations
 from _thread import RLock  # threading costs a short command 3 ms
 
 from tachograph.domain import errors
+from tachograph.domain.blank import is_placeholder
 from tachograph.domain.event import Cause
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from typing import Any, TypeVar
 
+    from tachograph.domain.expectations import Expectations
+    from tachograph.domain.facts import Facts
+    from tachograph.domain.policy import Policy
     from tachograph.domain.run import Run
     from tachograph.payloads import Payloads
     from tachograph.runs import RunRepository
@@ -59,6 +63,7 @@ class Session:
         run_id: str,
         epoch: int,
         run: Run | None = None,
+        policy: Callable[[], Policy] | None = None,
     ) -> None:
         self.run_id = run_id
         self.epoch = epoch
@@ -68,6 +73,7 @@ class Session:
         self._actor = actor
         self._lock = RLock()
         self._run = run
+        self._policy = policy
 
     @property
     def run(self) -> Run:
@@ -144,8 +150,14 @@ class Session:
         inputs: int | None = None,
         parsed: int | None = None,
         output: Any = None,
+        declared: str | None = None,
+        quiet: int | None = None,
     ) -> None:
-        """Record a finished batch; a large output goes to the blobs first."""
+        """Record a finished batch; a large output goes to the blobs first.
+
+        `declared` says why there was nothing to do about `quiet` of its `inputs`, about all of
+        them without that; both are recorded, or neither.
+        """
 
         def check(run: Run, why: Cause) -> None:
             run.check_attempt(why)
@@ -153,11 +165,16 @@ class Session:
 
         self.execute(check)
         stored = self.payloads.store(output, "output")
-        self.execute(
-            lambda run, why: run.complete_batch(
-                why, name, index, inputs=inputs, parsed=parsed, output=stored
-            )
-        )
+
+        def complete(run: Run, why: Cause) -> None:
+            if declared is not None:
+                asked = (inputs or 0) if quiet is None else quiet
+                run.receive_answer(
+                    why, asked=asked, answered=asked, phase=name, batch=index, declared=declared
+                )
+            run.complete_batch(why, name, index, inputs=inputs, parsed=parsed, output=stored)
+
+        self.execute(complete)
 
     def save_checkpoint(self, state: Any, *, kind: str = "state", phase: str | None = None) -> None:
         """Record where a resume may go on."""
@@ -197,6 +214,57 @@ class Session:
         stored = self.payloads.store(result, "result")
         self.execute(lambda run, why: run.complete_effect(why, key, stored, reason=reason))
 
+    def receive_answer(self, *, text: Any = None, **said: Any) -> None:
+        """Record what a model, parser, filter or tool gave back; a long text goes to the blobs.
+
+        Of a text that is blank, or a placeholder, nothing was parsed unless it is said.
+        """
+        self.execute(lambda run, why: run.check_attempt(why))
+        if said.get("parsed") is None and is_placeholder(text):
+            said["parsed"] = 0
+        stored = self.payloads.store(text, "text")
+        self.execute(lambda run, why: run.receive_answer(why, text=stored, **said))
+
+    def now_us(self) -> int:
+        """Return the time by the clock that dates this session's events."""
+        return self._actor.now_us()
+
+    # Judging; what it needs is imported when it is needed.
+
+    def policy(self, given: Policy | None = None) -> Policy:
+        """Return the policy that judges this run: the one in force, or one for one judgement."""
+        from tachograph.judging import kept_policy
+
+        return kept_policy(given, self._policy, self.payloads)
+
+    def judge_by(self, policy: Policy) -> None:
+        """Have every verdict of this session made by one policy, as it is now."""
+        self._policy = lambda: policy
+
+    def judge(self, facts: Facts, gate: str = "default", *, by: Policy | None = None) -> str:
+        """Let the gate judge the run by the policy in force, or another; return the outcome."""
+        from tachograph.judging import with_files
+
+        policy, seen = self.policy(by), with_files(facts, self.run)
+        return self.execute(lambda run, why: run.judge(why, seen, gate, policy=policy))
+
+    def expect(
+        self,
+        expectations: Expectations,
+        *,
+        files: Sequence[str] = (),
+        reason: str | None = None,
+    ) -> None:
+        """Record what the run is measured by; what is not said now stays as it was said.
+
+        `files` are to be made, and are recorded as they are now.
+        """
+        from tachograph.judging import expected
+
+        self.execute(
+            lambda run, why: run.expect(why, expected(run, expectations, files), reason=reason)
+        )
+
     def finish(
         self,
         outcome: str | None = None,
@@ -205,8 +273,16 @@ class Session:
         reason_code: str | None = None,
     ) -> str:
         """End the attempt and return the outcome."""
+        policy = seen = None
+        if outcome is None and self.run.verdict is None:
+            from tachograph.domain.facts import Facts
+            from tachograph.judging import with_files
+
+            policy, seen = self.policy(), with_files(Facts(), self.run)
         return self.execute(
-            lambda run, why: run.finish(why, outcome, reason=reason, reason_code=reason_code)
+            lambda run, why: run.finish(
+                why, outcome, reason=reason, reason_code=reason_code, facts=seen, policy=policy
+            )
         )
 
     # Reading back what the run recorded.
@@ -232,3 +308,21 @@ class Session:
         """Return the result held by the event at a version of this run's stream."""
         (record,) = self._repository.log.read_stream(self.run_id, after=version - 1, up_to=version)
         return self.payloads.load(self._repository.fields(record)["result"])
+
+    def saved_checkpoint(self, kind: str, phase: str | None) -> tuple[Any, int] | None:
+        """Return the state of the last checkpoint of a kind and phase, and when it was saved.
+
+        Read from the log, the newest events first: another kind may have been saved since.
+        """
+        up_to: int | None = None
+        read = self._repository.log.read_stream
+        while records := read(self.run_id, up_to=up_to, limit=500, reverse=True):
+            for record in records:
+                if record.topic == "run.checkpoint-saved":
+                    fields = self._repository.fields(record)
+                    if (fields.get("kind"), fields.get("phase")) == (kind, phase):
+                        return self.payloads.load(fields["state"]), record.time_us
+            up_to = records[-1].version - 1
+            if not up_to:
+                break
+        return None

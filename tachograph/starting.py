@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
+    from tachograph.domain.event import Cause
     from tachograph.domain.owner import Owner
+    from tachograph.domain.policy import Policy
     from tachograph.domain.recovery import Recovery
     from tachograph.payloads import Payloads
     from tachograph.runs import RunRepository
@@ -78,6 +80,8 @@ class Starter:
         actor: Actor,
         live_owner: Callable[[Run], str | None],
         in_the_way: Callable[[dict[str, Any], Owner], str | None],
+        policy: Callable[[], Policy] | None = None,
+        deadline_us: Callable[[], int | None] = lambda: None,
     ) -> None:
         self._repository = repository
         self._payloads = payloads
@@ -85,6 +89,8 @@ class Starter:
         self._actor = actor
         self._live_owner = live_owner
         self._in_the_way = in_the_way
+        self._policy = policy
+        self._deadline_us = deadline_us
 
     def start(self, want: Start, owner: Owner) -> Session:
         """Return a session on a new run, or on the unfinished run of the same command and inputs.
@@ -163,13 +169,23 @@ class Starter:
                 live_owner=live_owner,
                 reason=want.takeover_reason,
                 waiting_for=self._waiting_for(run),
+                orchestrator=want.parent,
             )
         except errors.DependenciesWaitingError:
             self._repository.save(run)  # it exists, and waits
             raise
+        self._expect_deadline(run, cause)
         self._repository.save(run)
         self._beat(run.id, run.epoch, None)
         return self._session(run)
+
+    def _expect_deadline(self, run: Run, cause: Cause) -> None:
+        deadline_us = self._deadline_us()
+        if deadline_us is not None:
+            from tachograph.domain.expectations import Expectations
+            from tachograph.judging import expected
+
+            run.expect(cause, expected(run, Expectations(deadline_us=deadline_us), ()))
 
     def _waiting_for(self, run: Run) -> list[str]:
         if not run.depends_on:
@@ -179,14 +195,27 @@ class Starter:
 
     def _session(self, run: Run) -> Session:
         return Session(
-            self._repository, self._payloads, self._beat, self._actor, run.id, run.epoch, run
+            self._repository,
+            self._payloads,
+            self._beat,
+            self._actor,
+            run.id,
+            run.epoch,
+            run,
+            self._policy,
         )
 
     def _candidate(self, want: Start, base: str, digest: str) -> tuple[str, Run | None]:
         """Return the id to use, and the unfinished run that has it already, if any."""
+        sent = self._sent_for(want, digest)
+        if sent is not None:
+            return sent.id, sent
         last = self._last_execution(base)
         for execution in range(last, 0, -1):
-            run = self._repository.get(ids.execution_id(base, execution))
+            try:
+                run = self._repository.get(ids.execution_id(base, execution))
+            except errors.BodyLostError:  # in a lost archive, and only finished runs get into one
+                continue
             if run is None:  # executions are numbered without gaps
                 continue
             if want.run_id is not None:
@@ -197,6 +226,18 @@ class Starter:
                 return run.id, run
             # Other inputs with the same short fingerprint: an older execution may be ours.
         return ids.execution_id(base, last + 1), None
+
+    def _sent_for(self, want: Start, digest: str) -> Run | None:
+        """Return the run whose dispatcher started the caller to do just this.
+
+        There may be another unfinished run of the same inputs: the source of a fork, or a fork.
+        """
+        if want.joins is None or want.run_id is not None:
+            return None
+        run = self._repository.get(want.joins[0])
+        if run is None or not _was_sent(run, want):
+            return None
+        return run if (run.command, run.inputs_digest) == (want.command, digest) else None
 
     def _last_execution(self, base: str) -> int:
         """Return the number of executions of a base id, by galloping and bisecting."""

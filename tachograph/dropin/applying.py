@@ -20,6 +20,7 @@ from tachograph.dropin.wishes import Wish, merged
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from tachograph.domain.policy import Policy
     from tachograph.domain.run import Run
     from tachograph.domain.run_state import Phase
     from tachograph.dropin.callers import Caller
@@ -34,7 +35,8 @@ class Scene:
     """What a command has to know besides the run: who gives it, and what files there are.
 
     `measured` are the files among the wished artifacts, by name: path, size, sha256. `exists`
-    says whether an artifact's text names a file, None when it does not look like one.
+    says whether an artifact's text names a file, None when it does not look like one. `policy`
+    returns the gate policy in force.
     """
 
     def __init__(
@@ -45,12 +47,14 @@ class Scene:
         measured: Mapping[str, tuple[str, int, str]],
         exists: Callable[[str], bool | None],
         store: Callable[[Any], Any],
+        policy: Callable[[], Policy],
     ) -> None:
         self.caller = caller
         self.working_folder = working_folder
         self.measured = measured
         self.exists = exists
         self.store = store
+        self.policy = policy
 
 
 def apply(run: Run, why: Cause, wish: Wish, scene: Scene) -> None:
@@ -119,7 +123,7 @@ def _running(run: Run) -> list[Phase]:
 
 def _end(run: Run, why: Cause, phase: Phase) -> None:
     """End a phase as what it is: with batches missing, it was not completed."""
-    missing = len(phase.missing())
+    missing = phase.count_missing()
     if missing:
         summary = f"the task went on with {missing} of {phase.total} batches unfinished"
         run.end_phase(why, phase.name, status="failed", summary=summary)
@@ -288,7 +292,8 @@ def _finish(run: Run, why: Cause, scene: Scene) -> None:
     files = [each for each in found if each is not None]
     faults = sum(phase.status == "failed" for phase in run.phases.values())
     if any(files):
-        run.judge(why, Facts(inputs=len(files), outputs=sum(files), faults=faults))
+        facts = Facts(inputs=len(files), outputs=sum(files), faults=faults)
+        run.judge(why, facts, policy=scene.policy())
         run.finish(why)
         return
     reason = (

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from tachograph.bootstrap import Services
+    from tachograph.domain.policy import Policy
     from tachograph.dropin.callers import Caller
     from tachograph.dropin.places import Workspace
     from tachograph.dropin.wishes import Past, Wish
@@ -210,7 +211,14 @@ class Tasks:
             measured=self._measured(wish.artifacts),
             exists=self._exists,
             store=lambda state: self.services.payloads.store(state, "state"),
+            policy=self._policy,
         )
+
+    def _policy(self) -> Policy:
+        """Return the gate policy in force, its rules stored where the log needs them."""
+        from tachograph.judging import kept_policy
+
+        return kept_policy(None, self.services.policy, self.services.payloads)
 
     def _measured(self, artifacts: Mapping[str, Any]) -> dict[str, tuple[str, int, str]]:
         """Return path, size and SHA-256 of the artifacts that are files."""

@@ -27,6 +27,8 @@ DEFAULTS = {
     "heartbeat_seconds": 10,
     "blob_threshold_bytes": 16_384,
     "time_format": "auto",
+    "policy": "",
+    "artifacts": "",
     "redact": [],
 }
 
@@ -105,6 +107,20 @@ def test_each_setting_has_its_own_source(configured: Resolve, store_path: Path) 
     }
     assert settings.origins["lease_seconds"] == str(store_path / "config")
     assert settings.origins["heartbeat_seconds"] == "default"
+
+
+def test_a_path_counts_from_the_file_that_names_it(
+    configured: Resolve, home: Path, store_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(home)
+    settings = configured(store_text='artifacts = "tree"\npolicy = "~/gate.toml"')
+    assert settings.artifacts_folder == str(store_path / "tree")
+    assert settings.policy_file == str(home / "gate.toml")
+
+    assert configured(TACHO_ARTIFACTS="tree").artifacts_folder == str(home / "tree")
+    assert configured(TACHO_ARTIFACTS="/tree").artifacts_folder == "/tree"
+    assert configured().artifacts_folder is None
+    assert configured().policy_file is None
 
 
 @pytest.mark.parametrize(

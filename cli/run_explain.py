@@ -1,110 +1,59 @@
-"""`tacho run explain`: why a run stands as it does."""
+"""`tacho run explain`: exactly why a run stands as it does."""
 
 from __future__ import annotations
 
 from tachograph.cli.finding import find_run, warn
 from tachograph.cli.opening import open_store
-from tachograph.cli.options import Argument, Spec
+from tachograph.cli.options import Argument, Option, Spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import Any
 
+    from tachograph.bootstrap import Services
     from tachograph.cli.options import Params
     from tachograph.cli.output import Output
 
-    Fields = dict[str, Any]
-
 SPEC = Spec(
-    "Say why a run stands as it does.",
+    "Say exactly why a run stands as it does.",
     Argument("run", "The run; a prefix of its id will do.", complete="run"),
-    details="""Shows the verdict with its rule, the facts it saw and the events they come from;
-what the watchdog noticed; what the last resume left, with what its adapter wrote to stderr; what
-is in doubt; and the next step. Everything comes from the log.""",
+    Option("--html", "Write it as one page of HTML to this file; - is stdout.", metavar="FILE"),
+    details="""Everything comes from the log: the verdict with its rule; the facts, and the events
+that they were counted from; what the model or parser had returned; what was ruled out; what would
+have changed the verdict; who judged; later revisions; and for a run that has not ended what it
+was doing, since when, and what is in doubt. The verdict is judged again from the events before
+it: an explanation says when it does not follow from them.""",
 )
+
+MOST_ENTRIES = 500
+"""Entries of the timeline that a page shows."""
 
 
 def run(params: Params, out: Output) -> None:
     """Print the explanation."""
-    from tachograph.advising import effects_in_doubt, next_step
-    from tachograph.explaining import last_resume, verdict
-    from tachograph.looking import summary_of
+    from tachograph.looking import audit_of
 
     services = open_store(out, read_only=True)
-    run_id = find_run(services, params.run, out)
-    summary = summary_of(services, run_id, report=warn(out))
-    judged = verdict(services.repository, run_id)
-    resume = last_resume(services.repository, services.payloads, run_id)
-    doubted, step = effects_in_doubt(summary), next_step(summary)
-    if out.json:
+    audit = audit_of(services, find_run(services, params.run, out), report=warn(out))
+    if params.html is not None:
+        from tachograph.cli.pages import write_page
+
+        write_page(audit, _timeline(services, audit["run_id"], out), params.html, out)
+    elif out.json:
         from tachograph.shapes import explanation_shape
 
-        shape = explanation_shape(summary, judged, resume)
-        out.document({**shape, "effectsInDoubt": doubted, "nextStep": step})
-        return
-    from tachograph.cli.cards import card
+        out.document(explanation_shape(audit))
+    else:
+        from tachograph.cli.audit_lines import print_audit
 
-    card(out, list(_rows(summary, judged, resume, doubted, out)))
-    if resume is not None and resume["stderr"]:
-        out.line()
-        out.line("Its adapter wrote to stderr:" + _omitted(resume["stderr_omitted"]))
-        for line in resume["stderr"].rstrip("\n").splitlines():
-            out.line(f"  {line}")
-    out.line()
-    out.line(step)
+        print_audit(audit, out)
 
 
-def _rows(
-    summary: Fields,
-    judged: Fields | None,
-    resume: Fields | None,
-    doubted: list[str],
-    out: Output,
-) -> Iterator[tuple[str, str | None]]:
-    from tachograph.domain.attention import text
+def _timeline(services: Services, run_id: str, out: Output) -> list[dict[str, Any]]:
+    """Return the newest entries of what happened."""
+    from tachograph.cli.finding import ask
+    from tachograph.looking import judge_of
+    from tachograph.reading import timeline
 
-    why = f": {summary['status_reason']}" if summary["status_reason"] else ""
-    yield "Run", f"{summary['id']}  ({summary['command']})"
-    yield "Status", summary["status"] + why
-    if judged is not None:
-        yield "Verdict", f"{judged['outcome']} ({judged['reason_code']}): {judged['reason']}"
-        yield "Rule", f"{judged['rule']}, policy {judged['policy_version']}"
-        facts = judged["facts"] if isinstance(judged["facts"], dict) else {}
-        said = [f"{name} {value}" for name, value in facts.items() if value is not None]
-        yield "Facts", ", ".join(said) or None
-        yield "Evidence", _versions(judged["evidence"])
-    stall = summary["stall"]
-    if stall is not None:
-        yield "Noticed", f"{stall['kind']}, {out.when(stall['time_us'])}: {stall['reason']}"
-    if resume is not None:
-        came = "the run got further" if resume["progressed"] else "the run got no further"
-        yield "Resume", f"returned {out.when(resume['time_us'])}: {came}"
-        yield "Adapter", resume["error"] or "ended well"
-        yield "Said", _said(resume["result"])
-    for number, key in enumerate(doubted):
-        yield "In doubt" if not number else "", key
-    for number, (reason, detail) in enumerate(summary["attention"].items()):
-        needed = text(reason) + (f": {detail}" if detail else "")
-        yield "Attention" if not number else "", needed
-
-
-def _versions(versions: list[int]) -> str | None:
-    if not versions:
-        return None
-    return f"events of version {', '.join(map(str, versions))} (`tacho run events`)"
-
-
-def _said(result: Fields) -> str | None:
-    import json
-
-    reply = result.get("reply")
-    if not reply:
-        return None
-    omitted = [f"{count} characters of {name}" for name, count in result.get("omitted", {}).items()]
-    left_out = f"  ({', '.join(omitted)} are left out)" if omitted else ""
-    return json.dumps(reply, ensure_ascii=False, default=str) + left_out
-
-
-def _omitted(characters: int) -> str:
-    return f" (its first {characters} characters are left out)" if characters else ""
+    judge = judge_of(services)
+    return ask(services, out, lambda view: timeline(view, judge, run_id, newest=MOST_ENTRIES))

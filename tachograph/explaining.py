@@ -1,4 +1,4 @@
-"""Say why a run stands as it does, from the log: its verdict, and what its last resume left.
+"""Find in the log what explains a run: single events, where they stand, what a resume left.
 
 It tells what is recorded and judges nothing.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
+    from tachograph.domain.records import Record
     from tachograph.payloads import Payloads
     from tachograph.runs import RunRepository
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 JUDGED = "run.semantic-gate-judged"
 RETURNED = "run.resume-returned"
 PAGE = 500
+MOST_LOOKED_AT = 2_000
+"""Events that are looked through for what comes after a run has ended."""
 TAIL = 8_000
 """Characters of an adapter's stderr that are shown: its end says most."""
 LONGEST = 2_000
@@ -27,8 +31,8 @@ OTHERS = "…"
 """Counts the members of a reply of which nothing is shown."""
 
 
-def last_event(repository: RunRepository, run_id: str, topic: str) -> Fields | None:
-    """Return the fields of a run's last event of a topic, with its version.
+def last_event(repository: RunRepository, run_id: str, *topics: str) -> Fields | None:
+    """Return the fields of a run's last event of these topics, and where it stands.
 
     None without one, and where its body was erased.
     """
@@ -38,22 +42,44 @@ def last_event(repository: RunRepository, run_id: str, topic: str) -> Fields | N
             run_id, up_to=None if before is None else before - 1, limit=PAGE, reverse=True
         )
         for record in records:
-            if record.topic == topic:
-                if record.absent:
-                    return None
-                return {**repository.fields(record), "version": record.version}
+            if record.topic in topics:
+                return None if record.absent else {**repository.fields(record), **place(record)}
         if len(records) < PAGE:
             return None
         before = records[-1].version
 
 
-def verdict(repository: RunRepository, run_id: str) -> Fields | None:
-    """Return the gate's last verdict with the facts it saw and the versions they come from."""
-    found = last_event(repository, run_id, JUDGED)
-    if found is None:
-        return None
-    names = ("version", "gate", "outcome", "rule", "reason_code", "reason", "facts", "evidence")
-    return {name: found[name] for name in (*names, "policy_version")}
+def event_at(repository: RunRepository, run_id: str, version: int) -> Fields | None:
+    """Return the fields of one event, with its version, position and time; None if it is gone."""
+    for record in repository.log.read_stream(run_id, after=version - 1, up_to=version):
+        if not record.absent:
+            return {**repository.fields(record), **place(record)}
+    return None
+
+
+def place(record: Record) -> Fields:
+    """Return where an event stands, and when it was recorded."""
+    return {
+        "version": record.version,
+        "position": record.position,
+        "time_us": record.time_us,
+        "topic": record.topic,
+    }
+
+
+def who(by: list[Any]) -> Fields:
+    """Return who caused an event."""
+    actor, host, pid, epoch = by
+    return {"actor": actor, "host": host, "pid": pid, "epoch": epoch}
+
+
+def latest_events(
+    repository: RunRepository, run_id: str, topic: str, *, most: int = MOST_LOOKED_AT
+) -> Iterator[tuple[Record, Fields]]:
+    """Yield the newest events of a topic among the newest `most` events, the newest first."""
+    for record in repository.log.read_stream(run_id, limit=most, reverse=True):
+        if record.topic == topic and not record.absent:
+            yield record, repository.fields(record)
 
 
 def last_resume(repository: RunRepository, payloads: Payloads, run_id: str) -> Fields | None:

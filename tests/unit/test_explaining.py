@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from recovering import AUTO, Recovering, fails
@@ -12,14 +13,18 @@ from tachograph import explaining
 from tachograph.domain.gate import Facts
 from tachograph.domain.records import Record
 
+if TYPE_CHECKING:
+    from tachograph.domain.event import Cause
+    from tachograph.domain.run import Run
+
 
 @pytest.fixture
 def bench() -> Recovering:
     return Recovering()
 
 
-def verdict(bench: Recovering) -> dict[str, Any] | None:
-    return explaining.verdict(bench.repository, "job")
+def judged(bench: Recovering) -> dict[str, Any] | None:
+    return explaining.last_event(bench.repository, "job", explaining.JUDGED)
 
 
 def resume(bench: Recovering) -> dict[str, Any]:
@@ -36,39 +41,42 @@ def replied(bench: Recovering, stdout: bytes, stderr: bytes = b"") -> dict[str, 
     return resume(bench)
 
 
-class TestVerdicts:
-    def test_where_nothing_was_judged_there_is_none(self, bench: Recovering) -> None:
+class TestLastEvents:
+    def test_where_there_is_none_there_is_none(self, bench: Recovering) -> None:
         bench.begin()
 
-        assert verdict(bench) is None
-        assert explaining.verdict(bench.repository, "nobody") is None
+        assert judged(bench) is None
+        assert explaining.last_event(bench.repository, "nobody", explaining.JUDGED) is None
 
-    def test_a_verdict_has_the_facts_that_it_saw_and_where_they_are_from(
-        self, bench: Recovering
-    ) -> None:
+    def test_an_event_has_its_fields_and_where_it_stands(self, bench: Recovering) -> None:
         session = bench.cut_off_alive(AUTO)
         session.execute(lambda run, why: run.judge(why, Facts(inputs=3, outputs=0)))
-        found = verdict(bench)
-        last = session.run.phases["parse"].last_version
+        found = judged(bench)
 
         assert found is not None
-        assert (found["outcome"], found["gate"]) == ("failed_semantic_empty", "default")
-        assert (found["facts"]["inputs"], found["facts"]["outputs"]) == (3, 0)
-        assert found["evidence"] == [last]
-        assert found["version"] == session.run.version
-        assert sorted(found) == sorted(
-            ["version", "gate", "outcome", "rule", "reason_code", "reason", "facts", "evidence",
-             "policy_version"]
-        )  # fmt: skip
+        assert found["outcome"] == "failed_semantic_empty"
+        assert found["version"] == found["position"] == session.run.version
+        assert (found["topic"], found["time_us"]) == (explaining.JUDGED, session.run.updated_us)
 
     def test_the_last_of_several_counts(self, bench: Recovering) -> None:
         session = bench.begin()
         session.execute(lambda run, why: run.judge(why, Facts(inputs=3, outputs=0)))
         session.execute(lambda run, why: run.judge(why, Facts(inputs=3, outputs=3)))
-        found = verdict(bench)
+        found = judged(bench)
 
         assert found is not None
         assert found["outcome"] == "success"
+
+    def test_of_several_topics_the_last_event_of_any_counts(self, bench: Recovering) -> None:
+        session = bench.begin()
+        session.start_phase("parse")
+        session.execute(lambda run, why: run.add_note(why, "on it"))
+        found = explaining.last_event(
+            bench.repository, "job", "run.phase-started", "run.attempt-started"
+        )
+
+        assert found is not None
+        assert (found["topic"], found["phase"]) == ("run.phase-started", "parse")
 
     @pytest.mark.parametrize("later", [explaining.PAGE - 1, explaining.PAGE, 3 * explaining.PAGE])
     def test_it_is_found_however_many_events_came_after_it(
@@ -76,17 +84,17 @@ class TestVerdicts:
     ) -> None:
         session = bench.begin()
         session.execute(lambda run, why: run.judge(why, Facts(inputs=1, outputs=1)))
-        judged = session.run.version
+        version = session.run.version
 
         def note(run: Any, why: Any) -> None:
             for _ in range(later):
                 run.add_note(why, "on it")
 
         session.execute(note)
-        found = verdict(bench)
+        found = judged(bench)
 
         assert found is not None
-        assert found["version"] == judged
+        assert found["version"] == version
 
     @pytest.mark.parametrize("events", [explaining.PAGE, explaining.PAGE + 1])
     def test_a_whole_stream_without_one_is_read_to_its_beginning(
@@ -101,12 +109,13 @@ class TestVerdicts:
 
         session.execute(note)
 
-        assert (session.run.version, verdict(bench)) == (events, None)
+        assert (session.run.version, judged(bench)) == (events, None)
 
     def test_one_whose_body_was_erased_says_nothing(
         self, bench: Recovering, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         bench.begin().execute(lambda run, why: run.judge(why, Facts(inputs=1, outputs=1)))
+        version = bench.run().version
         read = bench.log.read_stream
 
         def erased(*args: Any, **options: Any) -> list[Record]:
@@ -117,7 +126,27 @@ class TestVerdicts:
 
         monkeypatch.setattr(bench.log, "read_stream", erased)
 
-        assert verdict(bench) is None
+        assert judged(bench) is None
+        assert explaining.event_at(bench.repository, "job", version) is None
+
+    def test_an_event_is_found_by_its_version(self, bench: Recovering) -> None:
+        bench.begin().start_phase("parse")
+        found = explaining.event_at(bench.repository, "job", bench.run().version)
+
+        assert found is not None
+        assert (found["topic"], found["phase"]) == ("run.phase-started", "parse")
+        assert explaining.event_at(bench.repository, "job", 99) is None
+
+    def test_the_newest_events_of_a_topic_come_first_and_in_bounds(self, bench: Recovering) -> None:
+        session = bench.begin()
+        for text in ("one", "two", "three"):
+            session.execute(partial(_note, text=text))
+        topic = "run.note-added"
+        found = explaining.latest_events(bench.repository, "job", topic)
+        newest = explaining.latest_events(bench.repository, "job", topic, most=2)
+
+        assert [fields["text"] for _, fields in found] == ["three", "two", "one"]
+        assert [fields["text"] for _, fields in newest] == ["three", "two"]
 
 
 class TestResumes:
@@ -193,6 +222,10 @@ class TestResumes:
 
         assert kept <= explaining.MOST_SAID
         assert kept + sum(omitted.values()) == whole
+
+
+def _note(run: Run, why: Cause, *, text: str) -> None:
+    run.add_note(why, text)
 
 
 def _text(value: Any) -> str:

@@ -47,18 +47,38 @@ def lines(
     mark: str, store: str, interval_seconds: int, command: Sequence[str], path: str | None
 ) -> list[str]:
     """Return the marker comment and the line. Raises InvalidValueError for what cron cannot do."""
-    for word in (store, *command, path or ""):
-        if "\n" in word or "\0" in word:
-            raise InvalidValueError("the command", word, "a line of a crontab cannot hold it")
+    _check_words(store)
+    made_by = f"made by `tacho watchdog install` for {store}"
+    return lines_at(mark, made_by, schedule(interval_seconds), command, path)
+
+
+def lines_at(
+    mark: str,
+    made_by: str,
+    fields: str,
+    command: Sequence[str],
+    path: str | None,
+    folder: str | None = None,
+) -> list[str]:
+    """Return the marker comment and the line for five fields; `folder` is gone into first.
+
+    Raises InvalidValueError for words that a crontab cannot hold.
+    """
+    _check_words(*command, path or "", folder or "", made_by)
     words = shlex.join(command)
     if path is not None:
         words = f"PATH={shlex.quote(path)} {words}"
+    if folder is not None:
+        words = f"cd {shlex.quote(folder)} && {words}"
     # cron takes a bare % for a line break and everything behind it for stdin.
     words = words.replace("%", "\\%")
-    return [
-        f"# {mark}: made by `tacho watchdog install` for {store}",
-        f"{schedule(interval_seconds)} {words} # {mark}",
-    ]
+    return [f"# {mark}: {made_by}", f"{fields} {words} # {mark}"]
+
+
+def _check_words(*words: str) -> None:
+    for word in words:
+        if "\n" in word or "\0" in word:
+            raise InvalidValueError("the command", word, "a line of a crontab cannot hold it")
 
 
 def with_lines(crontab: bytes, mark: str, new: Sequence[str]) -> bytes:
@@ -81,6 +101,18 @@ def with_lines(crontab: bytes, mark: str, new: Sequence[str]) -> bytes:
 def holds(crontab: bytes, mark: str) -> bool:
     """Say whether the crontab has lines of ours."""
     return any(_holds(line, mark) for line in crontab.splitlines())
+
+
+def marks(crontab: bytes, prefix: str) -> list[str]:
+    """Return the marks in a crontab that begin so."""
+    beginning = prefix.encode("ascii")
+    found = (
+        word.decode("ascii", "replace")
+        for line in crontab.splitlines()
+        for word in line.replace(b":", b" ").split()
+        if word.startswith(beginning)
+    )
+    return list(dict.fromkeys(found))
 
 
 def _holds(line: bytes, mark: str) -> bool:

@@ -40,12 +40,12 @@ def service(store: str, command: Sequence[str], path: str | None) -> str:
     """Return the service that calls the watchdog once, with a PATH to find adapters on."""
     variables = "" if path is None else f"Environment={quoted(f'PATH={path}', variable=False)}\n"
     words = " ".join(quoted(word) for word in command)
-    return _SERVICE.format(store=_plain(store), environment=variables, command=words)
+    return _SERVICE.format(store=plain(store), environment=variables, command=words)
 
 
 def timer(unit: str, store: str, interval_seconds: int) -> str:
     """Return the timer that starts the service."""
-    return _TIMER.format(unit=unit, store=_plain(store), seconds=interval_seconds)
+    return _TIMER.format(unit=unit, store=plain(store), seconds=interval_seconds)
 
 
 def quoted(word: str, *, variable: bool = True) -> str:
@@ -70,7 +70,7 @@ def quoted(word: str, *, variable: bool = True) -> str:
     return f'"{"".join(parts)}"'
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return a text for people, on one line, in which nothing is expanded."""
     readable = text.encode("utf-8", "replace").decode()
     return "".join(character if character.isprintable() else "?" for character in readable).replace(

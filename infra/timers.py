@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tachograph.domain.errors import TimerCommandError, TimerUnavailableError
 from tachograph.domain.records import _Fields
 from tachograph.infra import crontab, programs, systemd_units
+from tachograph.infra.writing import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -159,7 +160,13 @@ def uninstall(
     Returns one change per place where something was; none is one that says "absent". Raises
     TimerCommandError.
     """
-    mark = mark_of(store)
+    return remove(kind, mark_of(store), environment, dry_run=dry_run)
+
+
+def remove(
+    kind: Kind, mark: str, environment: Mapping[str, str], *, dry_run: bool = False
+) -> list[Change]:
+    """Remove what is known by a mark, as `uninstall` does. Raises TimerCommandError."""
     changes = []
     if kind in (SYSTEMD, AUTO):
         changes.append(_remove_units(mark, environment, dry_run=dry_run))
@@ -171,7 +178,11 @@ def uninstall(
 
 def where(environment: Mapping[str, str], *, store: str) -> list[str]:
     """Return the kinds that call the watchdog of a store already."""
-    mark = mark_of(store)
+    return placed(environment, mark_of(store))
+
+
+def placed(environment: Mapping[str, str], mark: str) -> list[str]:
+    """Return the kinds that call what is known by a mark already."""
     kinds = [SYSTEMD] if _unit_files(mark, environment) else []
     if programs.find("crontab", environment) is not None:
         with contextlib.suppress(TimerCommandError):
@@ -183,20 +194,53 @@ def _available(
     kind: str, interval_seconds: int, command: Sequence[str], environment: Mapping[str, str]
 ) -> str:
     """Return the kind to use. Raises TimerUnavailableError where it cannot be used."""
-    problems = []
-    if kind in (SYSTEMD, AUTO):
-        problem = _no_systemd(environment)
-        if problem is None:
-            return SYSTEMD
-        problems.append(problem)
-    if kind in (CRON, AUTO):
-        if programs.find("crontab", environment) is not None:
-            return CRON
-        problems.append("there is no program crontab")
+    chosen, problems = choose(kind, environment)
+    if chosen is not None:
+        return chosen
     name = "systemd or cron" if kind == AUTO else kind
     raise TimerUnavailableError(
         name, " and ".join(problems), f"{interval_seconds} s", shlex.join(command)
     )
+
+
+def choose(kind: str, environment: Mapping[str, str]) -> tuple[str | None, list[str]]:
+    """Return the kind to use, or None and why none can be used."""
+    problems = []
+    if kind in (SYSTEMD, AUTO):
+        problem = _no_systemd(environment)
+        if problem is None:
+            return SYSTEMD, []
+        problems.append(problem)
+    if kind in (CRON, AUTO):
+        if programs.find("crontab", environment) is not None:
+            return CRON, []
+        problems.append("there is no program crontab")
+    return None, problems
+
+
+def marks(environment: Mapping[str, str], prefix: str) -> list[str]:
+    """Return the marks, beginning so, of everything that is installed."""
+    found = []
+    with contextlib.suppress(OSError):
+        for name in sorted(os.listdir(unit_folder(environment))):
+            stem, _, end = name.rpartition(".")
+            if stem.startswith(prefix) and end in ("timer", "service"):
+                found.append(stem)
+    if programs.find("crontab", environment) is not None:
+        with contextlib.suppress(TimerCommandError):
+            found += crontab.marks(_read_crontab(environment), prefix)
+    return list(dict.fromkeys(found))
+
+
+def texts(environment: Mapping[str, str], mark: str) -> list[str]:
+    """Return what is installed under a mark: its unit files, and its lines of the crontab."""
+    found = [_read(path) or "" for path in _unit_files(mark, environment)]
+    if programs.find("crontab", environment) is not None:
+        with contextlib.suppress(TimerCommandError):
+            lines = _read_crontab(environment).splitlines()
+            ours = [line for line in lines if crontab.holds(line, mark)]
+            found += [line.decode("utf-8", "replace") for line in ours]
+    return found
 
 
 def _no_systemd(environment: Mapping[str, str]) -> str | None:
@@ -273,13 +317,7 @@ def _read(path: str) -> str | None:
 def _write(path: str, text: str) -> None:
     """Write a file that only its owner reads, for a URL may be secret, and never half of it."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    new = f"{path}.new"
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(new)  # left by a process that was killed right here
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
-        file.write(text)
-    os.replace(new, path)
+    replace_file(path, text.encode("utf-8", "surrogateescape"))
 
 
 # cron

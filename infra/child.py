@@ -7,6 +7,7 @@ one that the terminal does not know. Nothing here knows what a run is.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import signal
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 CHUNK = 65_536
 """Bytes read at a time: the size of a pipe on Linux."""
+PATIENCE_SECONDS = 3_600.0
+"""Waited at most in one piece."""
+LOOK_SECONDS = 0.02
 GRACE_SECONDS = 10.0
 """Between the polite and the final signal after a timeout."""
 FORWARDED = ("SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH")
@@ -39,18 +43,24 @@ def run_child(
     capture_stderr: bool = True,
     timeout_seconds: float | None = None,
     on_started: Callable[[int], None] | None = None,
+    on_output: Callable[[bytes], None] | None = None,
 ) -> Ended:
     """Run a command to its end. Raises OSError when it cannot be run at all.
 
     `on_started` is told its pid. The command runs after it has returned, and never when it
-    raises, which is raised here too. A signal may have ended the process by then.
+    raises, which is raised here too. A signal may have ended the process by then. `on_output` is
+    given everything that the command writes, as it comes.
 
     What it writes is passed on at once, byte for byte. A descendant that outlives the command
     may keep its streams; what it writes later is not waited for. After `timeout_seconds` the
-    command and its descendants are sent SIGTERM, and 10 seconds later SIGKILL.
+    command and its descendants are sent SIGTERM, and 10 seconds later SIGKILL. So they are when
+    anything is raised here while the command runs: it is never left without a keeper. Raises
+    ValueError for a time limit that is not finite, and then nothing is run.
     """
+    if timeout_seconds is not None and not math.isfinite(timeout_seconds):
+        raise ValueError(f"{timeout_seconds} is no time limit")
     shared = in_foreground()
-    tail = Tail(tail_bytes)
+    tail = Tail(tail_bytes, on_output)
     with (
         _Wakeup() as wakeup,
         _Pipes(capture_stderr) as pipes,
@@ -63,8 +73,12 @@ def run_child(
         forwarding.attach(child.forward)
         _open_gate(gated, on_started)
         started = time.monotonic()
-        child.limit(timeout_seconds)
-        code = os.waitstatus_to_exitcode(_wait(child, pipes, wakeup, tail))
+        try:
+            child.limit(timeout_seconds)
+            code = os.waitstatus_to_exitcode(_wait(child, pipes, wakeup, tail))
+        except BaseException:
+            child.stop()
+            raise
         return Ended(
             code if code >= 0 else None,
             -code if code < 0 else None,
@@ -95,13 +109,16 @@ class Tail:
     (b'cdef', 6)
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, on_output: Callable[[bytes], None] | None = None) -> None:
         self.total = 0
         self._limit = limit
+        self._on_output = on_output
         self._kept = bytearray()
 
     def add(self, data: bytes) -> None:
         """Take more of the stream."""
+        if data and self._on_output is not None:
+            self._on_output(data)
         self.total += len(data)
         self._kept += data
         surplus = len(self._kept) - self._limit
@@ -119,6 +136,7 @@ def _wait(child: _Child, pipes: _Pipes, wakeup: _Wakeup, tail: Tail) -> int:
         wakeup.clear()
         pid, status = os.waitpid(child.pid, os.WNOHANG)
         if pid:
+            child.reaped = True
             while pipes.pump(tail, None, 0):
                 pass
             return status
@@ -131,6 +149,8 @@ class _Child:
     def __init__(self, pid: int, *, shared: bool) -> None:
         self.pid = pid
         self.timed_out = False
+        self.reaped = False
+        """Whether it has ended, and its pid may be another one's."""
         self._shared = shared
         self._deadline: float | None = None
 
@@ -149,8 +169,11 @@ class _Child:
             pass  # it has just ended
 
     def patience(self) -> float | None:
-        """Return the seconds until the time is up; None when there is no limit."""
-        return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
+        """Return the seconds to wait at most; None when there is no limit to the time."""
+        if self._deadline is None:
+            return None
+        # The system takes no time that is centuries away.
+        return min(max(0.0, self._deadline - time.monotonic()), PATIENCE_SECONDS)
 
     def check_time(self) -> None:
         """Stop the child when its time is up: politely first."""
@@ -159,10 +182,31 @@ class _Child:
         number = signal.SIGKILL if self.timed_out else signal.SIGTERM
         self._deadline = None if self.timed_out else time.monotonic() + GRACE_SECONDS
         self.timed_out = True
+        self._send_all(number)
+
+    def stop(self) -> None:
+        """End it and its descendants, politely first, and reap it."""
+        for number, seconds in ((signal.SIGTERM, GRACE_SECONDS), (signal.SIGKILL, None)):
+            if not self.reaped:
+                self._send_all(number)
+                self._reap(seconds)
+
+    def _send_all(self, number: int) -> None:
         if self._shared:
             for pid in _descendants(self.pid):
                 _kill(pid, number)
         self.forward(number)
+
+    def _reap(self, seconds: float | None) -> None:
+        """Wait for its end, so many seconds at most."""
+        until = None if seconds is None else time.monotonic() + seconds
+        while not self.reaped:
+            pid, _ = os.waitpid(self.pid, 0 if until is None else os.WNOHANG)
+            self.reaped = bool(pid)
+            if until is not None and not pid:
+                if time.monotonic() >= until:
+                    return
+                time.sleep(LOOK_SECONDS)
 
 
 class _Pipes:

@@ -80,7 +80,7 @@ def read_manifest(path: str, *, cut_off: bool = False) -> bytes:
         if not cut_off and _seal(file) is None:
             raise ArchiveDamagedError(path, "it was cut off, or is no archive of Tachograph")
         try:
-            with _tar(file) as tar:
+            with open_tar(file) as tar:
                 return _manifest(tar)
         except _UNREADABLE as error:
             raise ArchiveDamagedError(path, f"its list of members: {error}") from error
@@ -98,7 +98,7 @@ def problems(
             yield "its bytes are not those that were written"
         waiting = dict(members)
         try:
-            with _tar(file) as tar:
+            with open_tar(file) as tar:
                 _manifest(tar)
                 while (info := tar.next()) is not None:
                     yield from _wrong(tar, info, waiting.pop(info.name, None))
@@ -109,7 +109,8 @@ def problems(
 
 
 @contextmanager
-def _tar(file: IO[bytes]) -> Iterator[tarfile.TarFile]:
+def open_tar(file: IO[bytes]) -> Iterator[tarfile.TarFile]:
+    """Give the members of an archive, to be read in their order."""
     file.seek(0)
     reader = zstandard.ZstdDecompressor().stream_reader(file, read_size=CHUNK, closefd=False)
     with reader, tarfile.open(fileobj=reader, mode="r|", errorlevel=2) as tar:

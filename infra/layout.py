@@ -22,6 +22,10 @@ ABSENT = 1
 """Flag: the body was archived or erased, its 32-byte digest stands in its place."""
 TEXT = 2
 """Flag: the stream id is a text, kept beside the records; otherwise it is a UUID."""
+ARCHIVED = 4
+"""Flag, with ABSENT: the body is in an archive, whose number follows the digest."""
+FLAGS = ABSENT | TEXT | ARCHIVED
+"""All flags that have a meaning."""
 
 DIGEST_SIZE = 32
 MAX_VERSION = 2**63 - 1
@@ -172,5 +176,34 @@ def digest_record(
 
 
 def stored_body_digest(value: bytes) -> bytes:
-    """Return the body digest of a stored record, whether its body is there or erased."""
-    return value[BODY:] if value[1] & ABSENT else digest_body(value[BODY:])
+    """Return the body digest of a stored record, whether its body is there or not."""
+    if value[1] & ABSENT:
+        return value[BODY : BODY + DIGEST_SIZE]
+    return digest_body(value[BODY:])
+
+
+def stored_archive(value: bytes) -> int | None:
+    """Return the number of the archive that holds the body of a stored record, None if none does.
+
+    Also reads buffers, of which it keeps nothing.
+    """
+    if value[1] & ARCHIVED:
+        return int(U64.unpack_from(value, BODY + DIGEST_SIZE)[0])
+    return None
+
+
+def without_body(value: bytes, archive: int | None) -> bytes | None:
+    """Return a stored record with the digest of its body in the place of it.
+
+    The body is in the archive of that number then, or (None) gone for good. Returns None where
+    nothing has to be done: what was erased stays erased, what was archived stays where it is.
+    """
+    flags = value[1]
+    if flags & ABSENT and (archive is not None or not flags & ARCHIVED):
+        return None
+    flags = flags & ~ARCHIVED | ABSENT
+    rest = b""
+    if archive is not None:
+        flags |= ARCHIVED
+        rest = U64.pack(archive)
+    return value[:1] + bytes((flags,)) + value[2:BODY] + stored_body_digest(value) + rest

@@ -1,4 +1,7 @@
-"""The event log on LMDB: the truth. Never changes or removes what it has acknowledged."""
+"""The event log on LMDB: the truth. Never changes or removes what it has acknowledged.
+
+A body may leave it, to an archive or for good: its digest stays, and with it the chain.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
     from tachograph.domain.records import NewRecord, Record, StreamId
+    from tachograph.infra.body_archives import BodyArchives
     from tachograph.infra.lmdb_environment import Environment
 
 
@@ -39,14 +43,20 @@ class LMDBLog:
     __slots__ = ("_environment", "_tables")
 
     def __init__(
-        self, environment: Environment, name: str = "events", *, create: bool = True
+        self,
+        environment: Environment,
+        name: str = "events",
+        *,
+        create: bool = True,
+        bodies: BodyArchives | None = None,
     ) -> None:
         """Open a log, making it in an environment that may be written unless `create` is false.
 
-        One that does not exist is empty, and takes no records.
+        One that does not exist is empty, and takes no records. `bodies` are the archives with
+        what was moved out of it, those beside its folder by default.
         """
         self._environment = environment
-        self._tables = Tables(environment, name)
+        self._tables = Tables(environment, name, bodies)
         self._tables.open(create=create)
 
     def create(self) -> None:
@@ -187,6 +197,40 @@ class LMDBLog:
             yield from Verification(self._tables, expected_head, contiguous).run(progress)
         elif expected_head is not None and expected_head.position:
             yield Problem("cut-off", 0, "the log is empty")
+
+    def move_bodies(self, positions: Sequence[int], archive: int) -> int:
+        """Put digests in the place of bodies that an archive holds; return how many those were.
+
+        All or none, durable on return; bodies that left the log before are passed over. Ask for
+        some hundreds at a time: other threads share the commit, other processes wait for it.
+        The archive must be on disk, whole. Raises StoreCorruptError for a record that is lost.
+        """
+        from tachograph.infra.lmdb_bodies import Move
+
+        if not positions or not self._tables.open(create=False):
+            return 0
+        request = Move(self._tables, positions, archive)
+        self._environment.group.submit(request)
+        return request.moved
+
+    def erase(self, record: NewRecord) -> int:
+        """Append a record and drop all bodies of its stream before it, and its snapshots.
+
+        One commit: killed at any instant, all of it happened or nothing. Digests stay. Returns
+        the record's position. The bytes may still be on free pages of the file: only writing it
+        anew destroys them. Raises VersionConflictError.
+        """
+        from tachograph.infra.lmdb_bodies import Erase
+
+        if not self._tables.open(create=False):
+            raise StoreNotFoundError(f"{self._environment.folder} (log {self._tables.name!r})")
+        return Erase(self._tables, record).commit(self._environment)
+
+    def archives(self) -> dict[int, int]:
+        """Return the numbers of the archives that hold bodies, and how many; reads all headers."""
+        from tachograph.infra.lmdb_bodies import archives
+
+        return archives(self._tables) if self._tables.open(create=False) else {}
 
     def _scan(
         self, after: int, last: int, limit: int | None, reverse: bool, topics: Collection[str]

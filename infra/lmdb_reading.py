@@ -6,9 +6,10 @@ import struct
 from itertools import islice
 
 from tachograph.domain.errors import StoreCorruptError, StoreFormatError
-from tachograph.domain.records import Record
+from tachograph.domain.records import ArchivedRecord, Record
 from tachograph.infra.layout import (
     ABSENT,
+    ARCHIVED,
     BODY,
     FORMAT,
     TYPE,
@@ -16,6 +17,7 @@ from tachograph.infra.layout import (
     U64,
     digest_record,
     pack_position,
+    stored_archive,
     stored_body_digest,
     unpack_header,
 )
@@ -130,10 +132,16 @@ def build(txn: lmdb.Transaction, tables: Tables, pairs: list[Pair]) -> list[Reco
             digest = digest_record(previous, position, key, version, time_us, topic_bytes, body)
         absent = bool(flags & ABSENT)
         body = b"" if absent else value[BODY:]
-        records.append(
-            Record(position, stream, version, topic, time_us, body, digest, previous, absent)
-        )
+        record = Record(position, stream, version, topic, time_us, body, digest, previous, absent)
+        records.append(_archived(tables, record, key, value) if flags & ARCHIVED else record)
     return records
+
+
+def _archived(tables: Tables, record: Record, key: bytes, value: bytes) -> ArchivedRecord:
+    """Return a record that reads its body from an archive when it is asked for."""
+    archive, digest = stored_archive(value) or 0, stored_body_digest(value)
+    fetch = tables.bodies.fetcher(archive, key, record, digest)
+    return ArchivedRecord(record, archive, fetch)
 
 
 def _refuse_format(tables: Tables, position: int, form: int) -> None:

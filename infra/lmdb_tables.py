@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tachograph.domain.errors import StoreCorruptError
+from tachograph.infra.body_archives import BodyArchives
 from tachograph.infra.layout import (
     TEXT,
     U32,
@@ -35,6 +36,7 @@ class Tables:
 
     __slots__ = (
         "_open",
+        "bodies",
         "environment",
         "head",
         "index",
@@ -49,9 +51,13 @@ class Tables:
         "types",
     )
 
-    def __init__(self, environment: Environment, name: str) -> None:
+    def __init__(
+        self, environment: Environment, name: str, bodies: BodyArchives | None = None
+    ) -> None:
         self.environment = environment
         self.name = name
+        self.bodies = bodies or BodyArchives.beside(environment.folder)
+        """Where the bodies are that were moved out of the log."""
         self.records = encode_text(f"{name}.records")
         """Position -> header and body."""
         self.index = encode_text(f"{name}.index")

@@ -8,8 +8,10 @@ from tachograph.domain.errors import StoreCorruptError
 from tachograph.domain.records import GENESIS_DIGEST, Problem
 from tachograph.infra.layout import (
     ABSENT,
+    ARCHIVED,
     BODY,
     DIGEST_SIZE,
+    FLAGS,
     FORMAT,
     TEXT,
     U32,
@@ -316,6 +318,13 @@ def _damage(value: bytes) -> str:
         return f"it has {len(value)} bytes, less than a header"
     if value[0] != FORMAT:
         return f"it has format {value[0]}, not {FORMAT}"
-    if value[1] & ABSENT and len(value) != BODY + DIGEST_SIZE:
-        return "its body was erased, but no digest stands in its place"
+    if value[1] & ~FLAGS:
+        return f"its flags are {value[1]:#010b}, and some of these bits mean nothing"
+    if value[2] or value[3]:
+        return "its reserved bytes are not 0"
+    rest = DIGEST_SIZE + U64.size if value[1] & ARCHIVED else DIGEST_SIZE
+    if value[1] & ABSENT and len(value) != BODY + rest:
+        return "its body was archived or erased, but no digest stands in its place"
+    if value[1] & ARCHIVED and not value[1] & ABSENT:
+        return "its body is said to be here and in an archive"
     return ""

@@ -9,11 +9,20 @@ from bisect import bisect_right
 from threading import RLock
 
 from tachograph.domain.errors import (
+    BodyLostError,
+    StoreCorruptError,
     StoredNameError,
     TrackingConflictError,
     VersionConflictError,
 )
-from tachograph.domain.records import GENESIS_DIGEST, Head, Problem, Record, SnapshotRecord
+from tachograph.domain.records import (
+    GENESIS_DIGEST,
+    ArchivedRecord,
+    Head,
+    Problem,
+    Record,
+    SnapshotRecord,
+)
 from tachograph.infra.layout import (
     Packed,
     check_position,
@@ -35,7 +44,9 @@ class MemoryLog:
     It has the same methods, refusals and digests as `LMDBLog` and passes the same tests.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, bodies: Callable[[int, Record], bytes] | None = None) -> None:
+        """Make an empty log; `bodies` gives the body of a record that an archive holds."""
+        self._bodies = bodies
         self._lock = RLock()
         self._records: list[Record] = []
         self._streams: dict[bytes, dict[int, Record]] = {}
@@ -162,6 +173,54 @@ class MemoryLog:
             what = f"the log had {expected_head.position} records when it was anchored"
             yield Problem("cut-off", len(self._records), what)
 
+    def move_bodies(self, positions: Sequence[int], archive: int) -> int:
+        """Drop bodies that an archive holds from now on; return how many those were.
+
+        Raises StoreCorruptError for a position that has no record.
+        """
+        with self._lock:
+            for position in positions:
+                if not 0 < position <= len(self._records):
+                    raise StoreCorruptError("memory", f"record {position} is lost")
+            moved = [self._records[position - 1] for position in positions]
+            here = [each for each in moved if not each.absent and type(each) is Record]
+            for record in here:
+                self._replace(self._archived(record, archive))
+            self._commits += bool(positions)
+            return len(here)
+
+    def erase(self, record: NewRecord) -> int:
+        """Append a record and drop all bodies of its stream before it, and its snapshots."""
+        with self._lock:
+            (position,) = self.append([record])
+            key = stream_key(record.stream)[0]
+            for each in list(self._streams[key].values()):
+                if each.position != position:
+                    self._replace(_erased(each))
+            self._snapshots.pop(key, None)
+            return position
+
+    def archives(self) -> dict[int, int]:
+        """Return the numbers of the archives that hold bodies, and how many."""
+        found: dict[int, int] = {}
+        for record in self.read(limit=None):
+            if isinstance(record, ArchivedRecord):
+                found[record.archive] = found.get(record.archive, 0) + 1
+        return found
+
+    def _archived(self, record: Record, archive: int) -> ArchivedRecord:
+        def fetch() -> bytes:
+            if self._bodies is None:
+                what = f"version {record.version} of {record.stream!r}"
+                raise BodyLostError(f"archive {archive}", "is missing", what)
+            return self._bodies(archive, record)
+
+        return ArchivedRecord(record, archive, fetch)
+
+    def _replace(self, record: Record) -> None:
+        self._records[record.position - 1] = record
+        self._streams[stream_key(record.stream)[0]][record.version] = record
+
     def _check(
         self,
         packed: list[Packed],
@@ -216,3 +275,18 @@ class MemoryLog:
         self._records.append(added)
         self._streams.setdefault(self._know(record.stream), {})[record.version] = added
         return position
+
+
+def _erased(record: Record) -> Record:
+    """Return a record without its body."""
+    return Record(
+        record.position,
+        record.stream,
+        record.version,
+        record.topic,
+        record.time_us,
+        b"",
+        record.digest,
+        record.previous_digest,
+        absent=True,
+    )

@@ -80,6 +80,11 @@ class Presence:
         self._is_writable = False
         self._lock, self._pid = Lock(), os.getpid()
 
+    @property
+    def path(self) -> str:
+        """The folder of this boot."""
+        return self._path
+
     def beat(
         self,
         stream: StreamId,

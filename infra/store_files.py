@@ -21,9 +21,11 @@ from tachograph.domain.errors import (
     StorePathError,
 )
 from tachograph.infra import lmdb_files, store_folder
+from tachograph.infra.body_archives import TEMPORARY, name_of
 from tachograph.infra.durable import sync_file, sync_folder, sync_path
 from tachograph.infra.lmdb_environment import open_environment
 from tachograph.infra.lmdb_errors import translate
+from tachograph.infra.lmdb_rewriting import rewrite_into
 from tachograph.infra.store_pages import page_problems
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class StoreFiles:
         self._views = Path(store_folder.view_folder(folder))
         self._presence = Path(store_folder.presence_folder(folder))
         self._blobs = Path(store_folder.blob_folder(folder))
+        self._archive = Path(store_folder.archive_folder(folder))
         self._data = self._log / _DATA
 
     # Measures.
@@ -57,6 +60,7 @@ class StoreFiles:
             "views": self._views,
             "presence": self._presence,
             "blobs": self._blobs,
+            "archive": self._archive,
         }
         return {name: _size(path) for name, path in parts.items()}
 
@@ -74,7 +78,11 @@ class StoreFiles:
 
     def leftovers(self) -> list[str]:
         """Return what killed processes left behind: it takes room and does no harm."""
-        found = [*self._log.glob(f"{_COMPACT}*"), *self._blobs.glob("??/tmp-*")]
+        found = [
+            *self._log.glob(f"{_COMPACT}*"),
+            *self._blobs.glob("??/tmp-*"),
+            *self._archive.glob("tmp-*"),
+        ]
         return sorted(map(str, found))
 
     # Checks.
@@ -149,6 +157,15 @@ class StoreFiles:
             copy.parent.mkdir(parents=True, exist_ok=True)
             _copy(_blob_path(self._blobs, ref), copy)
 
+    def copy_archive(self, number: int, target: str) -> None:
+        """Copy an archive of bodies, unless it is gone; after this returns it is on disk."""
+        copy = Path(store_folder.archive_folder(target)) / name_of(number)
+        source = self._archive / name_of(number)
+        with _translated(copy):
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            if source.exists():
+                _copy(source, copy)
+
     # Compaction.
 
     @contextmanager
@@ -169,18 +186,14 @@ class StoreFiles:
     def compact_copy(self) -> Iterator[str]:
         """Give a folder with a copy of the log that has no free pages; it is removed at the end.
 
-        Needs no lock: the copy is of one moment.
+        Needs no lock: the copy is of one moment. It is written value by value: LMDB's own copy
+        keeps pages as they are, half empty where bodies went to archives, and with bytes of
+        what was erased.
         """
         with _translated(self._log):
             folder = Path(mkdtemp(prefix=_COMPACT, dir=self._log))
         try:
-            environment, _ = lmdb_files.open_files(str(self._log), readonly=True, sync=True)
-            with _translated(self._log):
-                try:
-                    environment.copy(str(folder), compact=True)
-                finally:
-                    environment.close()
-                _sync_data(folder)
+            rewrite_into(str(self._log), str(folder))
             yield str(folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
@@ -209,6 +222,8 @@ class StoreFiles:
         """Remove what killed compactions left. To be called while alone."""
         for path in self._log.glob(f"{_COMPACT}*"):
             shutil.rmtree(path, ignore_errors=True)
+        for path in self._archive.glob(f"{TEMPORARY}*"):
+            path.unlink(missing_ok=True)
 
     def remove_blob(self, ref: BlobRef) -> None:
         """Remove a payload that no event refers to. To be called while alone."""

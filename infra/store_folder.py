@@ -34,7 +34,7 @@ BY_PLATFORM = "default for this platform"
 _WORKSPACE_MARK = "AGENTS.md"
 _LOCAL = ".tachograph"
 _PARTS = ("log", "views", "presence", "blobs")
-_OWN = frozenset((*_PARTS, "config", "format"))
+_OWN = frozenset((*_PARTS, "config", "format", "cron"))
 _TEMPORARY = "format.tmp-"
 
 
@@ -58,9 +58,24 @@ def spool_folder(store: str) -> str:
     return os.path.join(store, "spool")
 
 
+def cron_folder(store: str) -> str:
+    """Return where cron jobs leave their logs and ledgers, where no other place is named."""
+    return os.path.join(store, "cron")
+
+
 def blob_folder(store: str) -> str:
     """Return where payloads are that are too large for an event."""
     return os.path.join(store, "blobs")
+
+
+def archive_folder(store: str) -> str:
+    """Return where the bodies are that were moved out of the log: truth, as the log is."""
+    return os.path.join(store, "archive")
+
+
+def erasing_file(store: str) -> str:
+    """Return the file that names what is being erased, until all of it is destroyed."""
+    return os.path.join(store, "erasing")
 
 
 def config_file(store: str) -> str:
@@ -90,7 +105,7 @@ def has_lost_its_log(store: str) -> bool:
     """
     if os.path.exists(os.path.join(log_folder(store), "data.mdb")):
         return False
-    used = (view_folder(store), presence_folder(store), blob_folder(store))
+    used = (view_folder(store), presence_folder(store), blob_folder(store), archive_folder(store))
     return any(os.path.isdir(folder) and os.listdir(folder) for folder in used)
 
 

@@ -17,9 +17,9 @@ from pydantic.alias_generators import to_camel
 
 from tachograph.domain.blobref import BlobRef
 from tachograph.domain.copies import CopiedBlob, CopiedRecord, CopiedTracking, Heading
-from tachograph.domain.errors import InvalidTimeError, MalformedValueError, TachographError
+from tachograph.domain.errors import MalformedValueError, TachographError
+from tachograph.domain.iso_time import iso
 from tachograph.domain.records import Head, Record
-from tachograph.infra.clock import iso
 from tachograph.infra.codec import Codec
 from tachograph.infra.jsonl import from_json, to_json
 from tachograph.infra.layout import (
@@ -94,7 +94,9 @@ class EventLine(_Line):
     raw: str | None = None
     """The stored bytes in base64, only where `data` would not give them back exactly."""
     body_digest: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
-    """What is left of a body that was erased."""
+    """What is left of a body that was erased, or is lost."""
+    archive: int | None = Field(default=None, ge=0, le=MAX_VERSION)
+    """Number of the archive that the body is lost with; absent when it was erased."""
     digest: str = _DIGEST
     previous_digest: str = _DIGEST
 
@@ -118,19 +120,20 @@ def heading(line: Heading) -> dict[str, Any]:
 
 def event(copy: CopiedRecord) -> dict[str, Any]:
     """Return the line of an event."""
-    record, erased = copy.record, copy.body_digest
-    data, raw = (None, None) if erased is not None else _body(record.body)
+    record, gone = copy.record, copy.body_digest
+    data, raw = (None, None) if gone is not None else _body(record.body)
     return _shown(
         EventLine(
             position=record.position,
             stream=to_json(record.stream),
             version=record.version,
             type=to_json(record.topic),
-            time=_iso(record.time_us),
+            time=iso(record.time_us, digits=6),
             time_us=record.time_us,
             data=data,
             raw=raw,
-            body_digest=None if erased is None else erased.hex(),
+            body_digest=None if gone is None else gone.hex(),
+            archive=copy.archive,
             digest=record.digest.hex(),
             previous_digest=record.previous_digest.hex(),
         )
@@ -193,8 +196,10 @@ def _parse_event(line: Any) -> CopiedRecord:
     stream, topic = from_json(line.stream), from_json(line.type)
     if not isinstance(stream, str | UUID) or not isinstance(topic, str):
         raise ValueError("has a stream or type that is no text")  # noqa: TRY004
-    erased = None if line.body_digest is None else bytes.fromhex(line.body_digest)
-    body = b"" if erased is not None else _parse_body(line)
+    gone = None if line.body_digest is None else bytes.fromhex(line.body_digest)
+    if gone is None and line.archive is not None:
+        raise ValueError("names an archive and has a body")
+    body = b"" if gone is not None else _parse_body(line)
     previous = bytes.fromhex(line.previous_digest)
     digest = digest_record(
         previous,
@@ -203,7 +208,7 @@ def _parse_event(line: Any) -> CopiedRecord:
         line.version,
         line.time_us,
         with_length(encode_text(topic)),
-        digest_body(body) if erased is None else erased,
+        digest_body(body) if gone is None else gone,
     )
     if digest.hex() != line.digest:
         raise ValueError(f"(position {line.position}) was changed: its digest does not fit it")
@@ -216,9 +221,9 @@ def _parse_event(line: Any) -> CopiedRecord:
         body,
         digest,
         previous,
-        erased is not None,
+        gone is not None,
     )
-    return CopiedRecord(record, erased)
+    return CopiedRecord(record, gone, line.archive)
 
 
 def _parse_body(line: Any) -> bytes:
@@ -267,17 +272,10 @@ def _base64(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
-def _iso(time_us: int) -> str | None:
-    try:
-        return iso(time_us, digits=6)
-    except InvalidTimeError:
-        return None
-
-
 def _shown(line: _Line) -> dict[str, Any]:
     """Return a line as a dict, without fields that say nothing."""
     fields = line.model_dump(by_alias=True)
-    optional = ("raw", "bodyDigest", "run")
+    optional = ("raw", "bodyDigest", "archive", "run")
     return {
         name: value for name, value in fields.items() if value is not None or name not in optional
     }

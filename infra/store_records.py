@@ -9,16 +9,30 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from tachograph.domain.copies import CopiedRecord, CopiedTracking
-from tachograph.domain.errors import StoreBusyError
-from tachograph.domain.records import Head, NewRecord, Problem, SnapshotRecord
-from tachograph.infra.layout import ABSENT, BODY, U64, decode_text, pack_position
+from tachograph.domain.errors import BodyLostError, StoreBusyError
+from tachograph.domain.records import (
+    ArchivedRecord,
+    Head,
+    NewRecord,
+    Problem,
+    Record,
+    SnapshotRecord,
+)
+from tachograph.infra.layout import (
+    ABSENT,
+    ARCHIVED,
+    BODY,
+    DIGEST_SIZE,
+    U64,
+    decode_text,
+    pack_position,
+)
 from tachograph.infra.lmdb_append import Append
 from tachograph.infra.lmdb_tables import Tables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from tachograph.domain.records import Record
     from tachograph.infra.lmdb_environment import Environment, Transaction
 
     Progress = Callable[[int, int | None], None]
@@ -36,12 +50,22 @@ class StoreRecords:
         self._tables.open()
 
     def copied(self, record: Record) -> CopiedRecord:
-        """Return a record with what its digest needs."""
-        if not record.absent:
+        """Return a record with what its digest needs: its body, else the digest of that.
+
+        A body is read from its archive once, and is in the copy. One that an archive should hold
+        and has lost stays lost: the copy says which archive that was.
+        """
+        archive = None
+        if isinstance(record, ArchivedRecord):
+            try:
+                return CopiedRecord(_with_body(record))
+            except BodyLostError:
+                archive = record.archive
+        elif not record.absent:
             return CopiedRecord(record)
         with self._environment.read() as txn:
             value = txn.get(pack_position(record.position), db=self._tables[self._tables.records])
-        return CopiedRecord(record, (value or b"")[BODY:])
+        return CopiedRecord(record, (value or b"")[BODY : BODY + DIGEST_SIZE], archive)
 
     def lost_databases(self) -> Iterator[Problem]:
         """Yield a problem for each database that is gone: without its name it looks empty."""
@@ -125,7 +149,7 @@ class StoreRecords:
 
 
 class _Restore(Append):
-    """An append of records that exist elsewhere, where some bodies may be erased."""
+    """An append of records that exist elsewhere, where some bodies may be erased or lost."""
 
     __slots__ = ()
 
@@ -135,7 +159,24 @@ class _Restore(Append):
             if copy.body_digest is not None:
                 packed.flags |= ABSENT
                 packed.body = packed.body_digest = copy.body_digest
+                if copy.archive is not None:
+                    packed.flags |= ARCHIVED
+                    packed.body = copy.body_digest + U64.pack(copy.archive)
 
 
 def _new(record: Record) -> NewRecord:
     return NewRecord(record.stream, record.version, record.topic, record.time_us, record.body)
+
+
+def _with_body(record: ArchivedRecord) -> Record:
+    """Return a record as it was before its body went to an archive. Raises BodyLostError."""
+    return Record(
+        record.position,
+        record.stream,
+        record.version,
+        record.topic,
+        record.time_us,
+        record.body,
+        record.digest,
+        record.previous_digest,
+    )

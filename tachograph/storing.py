@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from tachograph.domain.errors import BlobMissingError, StoreCorruptError
-from tachograph.domain.records import _Fields
-from tachograph.verifying import references
+from tachograph.domain.records import Problem, _Fields
+from tachograph.verifying import references, references_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from tachograph.domain.blobref import BlobRef
-    from tachograph.domain.records import Head, Problem
+    from tachograph.domain.records import Head
     from tachograph.ports import Blobs, Codec, EventLog, Progress
     from tachograph.verifying import VerifiableLog
 
@@ -50,6 +51,10 @@ if TYPE_CHECKING:
 
         def copy_blob(self, ref: BlobRef, target: str) -> None:
             """Copy the file of a payload."""
+            ...
+
+        def copy_archive(self, number: int, target: str) -> None:
+            """Copy an archive of bodies, unless it is gone."""
             ...
 
         def alone(self) -> AbstractContextManager[None]:
@@ -155,13 +160,19 @@ def backup(
     *,
     verify: Verify,
     open_log: OpenLog,
+    archives: Callable[[], Iterable[int]] = tuple,
+    check: Callable[[], object] = tuple,
     progress: Progress | None = None,
 ) -> Backup:
     """Copy a store to a new folder while others write to it, and verify the copy.
 
+    `archives` gives the numbers of the archives that hold bodies of the log. `check` is called
+    first and last, and raises where no copy may be made.
+
     After this returns the copy is on disk. It is kept when it has problems, because the store
     has them too: say so. Raises StoreExistsError; nothing is left behind by an error.
     """
+    check()
     with files.backup_at(target) as folder:
         files.copy_log(folder)  # first: whatever its events refer to is then there already
         copied = 0
@@ -170,10 +181,18 @@ def backup(
             files.copy_blob(ref, folder)
             if progress is not None:
                 progress(copied, len(refs))
-        problems = list(verify(folder))
+        for number in archives():
+            files.copy_archive(number, folder)
+        problems = [_named(problem, folder, target) for problem in verify(folder)]
         with open_log(folder) as log:
             head = log.head()
+        check()  # what began meanwhile may be in the copy
     return Backup(head, copied, problems)
+
+
+def _named(problem: Problem, folder: str, target: str) -> Problem:
+    """Return a problem that names the backup, and not the folder in which it was made."""
+    return Problem(problem.kind, problem.position, problem.detail.replace(folder, target))
 
 
 def compact(
@@ -183,19 +202,21 @@ def compact(
     *,
     open_log: OpenLog,
     dry_run: bool = False,
+    alone: bool = False,
 ) -> Compaction:
     """Give the log's free pages and payloads that no event needs back to the disk.
 
     The views are removed too; the next read makes them anew. Killed at any instant, the store
     is whole: the log is swapped by one renaming. A `dry_run` does all but the swap and the
-    removals. This process must not have the store open.
+    removals. This process must not have the store open. `alone` says that the caller keeps all
+    others out already.
 
     Raises StoreBusyError while another process has it open, StoreCorruptError when the copy
     proves to be damaged; the store is then as it was.
     """
     if dry_run:
         return _compact(files, blobs, codec, open_log, dry_run=True)
-    with files.alone():
+    with nullcontext() if alone else files.alone():
         files.remove_leftovers()
         done = _compact(files, blobs, codec, open_log, dry_run=False)
         blobs.clean()
@@ -203,7 +224,12 @@ def compact(
 
 
 def _compact(
-    files: Files, blobs: StoredBlobs, codec: Codec, open_log: OpenLog, *, dry_run: bool
+    files: Files,
+    blobs: StoredBlobs,
+    codec: Codec,
+    open_log: OpenLog,
+    *,
+    dry_run: bool,
 ) -> Compaction:
     with files.compact_copy() as folder:
         with open_log(folder) as log:
@@ -223,13 +249,13 @@ def _compact(
 def _unneeded(log: EventLog, codec: Codec, blobs: StoredBlobs) -> list[BlobRef]:
     """Return the payloads that no event refers to, not even through another payload.
 
-    None where an event cannot be read: nobody knows what it refers to.
+    Empty where an event cannot be read: nobody knows what it refers to.
     """
     needed: set[BlobRef] = set()
     after = 0
     while records := log.read(after=after, limit=CHUNK):
         for record in records:
-            found = references(codec, record.body) if not record.absent else []
+            found = references_of(codec, record)
             if found is None:
                 return []
             _add(found, needed, codec, blobs)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from dying import in_a_child
 from stores import LARGE, make_store, opened
 
 from tachograph import storekeeping
@@ -17,38 +16,7 @@ if TYPE_CHECKING:
 
     from tachograph.domain.records import Head
 
-# Audit events (see sys.addaudithook) of everything that changes files; renames and removals
-# are what a store could be lost by.
-STEPS = ("open", "os.rename", "os.remove", "os.rmdir", "os.mkdir", "shutil.rmtree", "fcntl.flock")
 MOST_STEPS = 500
-
-
-def kill_at(step: int) -> None:
-    """Let this process kill itself right before its n-th step."""
-    seen = 0
-
-    def hook(event: str, _arguments: Any) -> None:
-        nonlocal seen
-        if event in STEPS:
-            seen += 1
-            if seen == step:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    sys.addaudithook(hook)
-
-
-def compact_in_a_child(store: Path, step: int) -> int:
-    """Compact in a child that is killed before a step; return how the child ended."""
-    child = os.fork()
-    if not child:
-        code = 1
-        try:
-            kill_at(step)
-            storekeeping.compact(str(store))
-            code = 0
-        finally:
-            os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
 def check(store: Path, expected: Head) -> list[str]:
@@ -71,12 +39,12 @@ def test_a_compaction_killed_at_any_step_leaves_the_store_whole(tmp_path: Path) 
         services.blobs.put(b"unneeded")
         storekeeping.rebuild(services)
         expected = services.log.head()
-    compact_in_a_child(shutil.copytree(original, tmp_path / "warm"), 0)  # imports done once
+    storekeeping.compact(str(shutil.copytree(original, tmp_path / "warm")))  # imports done once
     wrong: dict[int, list[str]] = {}
     killed = 0
     for step in range(1, MOST_STEPS):
         store = shutil.copytree(original, tmp_path / "store")
-        ended = compact_in_a_child(store, step)
+        ended = in_a_child(lambda store=store: storekeeping.compact(str(store)), step)  # type: ignore[misc]
         found = check(store, expected)
         if found:
             wrong[step] = found

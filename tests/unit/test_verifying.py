@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import shutil
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from stores import Seen, files, make_store, opened, record_run
 
-from tachograph import storekeeping
+from tachograph import bodykeeping, erasurekeeping, offloading, storekeeping
 from tachograph.domain.errors import (
     InvalidAnchorError,
     StoreCorruptError,
@@ -20,11 +22,11 @@ from tachograph.domain.errors import (
 )
 from tachograph.domain.records import Head, NewRecord, SnapshotRecord
 from tachograph.infra.codec import Codec
+from tachograph.infra.layout import pack_position, without_body
 from tachograph.verifying import parse_anchor, references
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from tachograph.domain.records import Problem
 
@@ -395,7 +397,7 @@ def test_a_log_that_cannot_be_read_on_is_reported(
 
     monkeypatch.setattr(LMDBLog, "read", refuse)
 
-    assert [each.kind for each in problems(store)] == ["unreadable"]
+    assert {each.kind for each in problems(store)} == {"unreadable"}
 
 
 def test_progress_is_told_up_to_the_head(store: Path) -> None:
@@ -403,3 +405,120 @@ def test_progress_is_told_up_to_the_head(store: Path) -> None:
     list(storekeeping.verify(str(store), progress=seen))
 
     assert seen == [(18, 18), (18, 18)]
+
+
+# Bodies that are not there
+
+
+def drop_bodies(store: Path, *positions: int) -> None:
+    """Put digests in the place of bodies as somebody would who can write to the file."""
+    with opened(store) as services:
+        records = services.environment.databases[b"events.records"]
+        with services.environment.write() as txn:
+            for position in positions:
+                key = pack_position(position)
+                changed = without_body(txn.get(key, db=records) or b"", None)
+                if changed is not None:
+                    txn.put(key, changed, db=records)
+
+
+def archive(store: Path, *run_ids: str) -> str:
+    """Archive runs, and return the path of the archive."""
+    with opened(store) as services:
+        plans = offloading.plan(services.repository, [(each, "success") for each in run_ids])
+        (name,) = bodykeeping.offload(services, plans).archives
+    return str(store / "archive" / name)
+
+
+def found(store: Path) -> list[tuple[str, int, str]]:
+    return [(each.kind, each.position, each.detail) for each in problems(store)]
+
+
+def test_bodies_that_vanished_without_an_erasure_are_reported(store: Path) -> None:
+    """G4: the chain of digests is whole without them, so only an event may take them away."""
+    drop_bodies(store, 2, 3, 5)
+    why = "were erased without record: no event says by whom, when and why"
+
+    assert found(store) == [
+        ("erased", 2, f"2 bodies of job-0 (versions 2 to 3) {why}"),
+        ("erased", 5, f"1 bodies of job-0 (versions 5 to 5) {why}"),
+    ]
+
+
+def test_what_was_erased_on_a_persons_word_is_no_problem(store: Path) -> None:
+    erasurekeeping.erase(str(store), "job-0", "it names a customer", actor="test")
+
+    assert problems(store) == []
+
+
+def test_an_erasure_covers_nothing_that_comes_after_it(store: Path) -> None:
+    """G4."""
+    erasurekeeping.erase(str(store), "job-0", "it names a customer", actor="test")
+    with opened(store) as services:
+        services.session("job-0", 0).execute(lambda run, why: run.add_note(why, "gone"))
+        last = services.log.head().position
+    drop_bodies(store, last)
+
+    assert [(kind, position) for kind, position, _ in found(store)] == [("erased", last)]
+
+
+def test_an_erasure_that_is_gone_itself_covers_nothing(store: Path) -> None:
+    """G4."""
+    erasurekeeping.erase(str(store), "job-0", "it names a customer", actor="test")
+    with opened(store) as services:
+        last = services.log.head().position
+    drop_bodies(store, last)
+    (problem,) = problems(store)
+
+    assert problem.kind == "erased"
+    assert "10 bodies of job-0 (versions 1 to 10)" in problem.detail
+
+
+def test_archived_bodies_whose_records_say_nothing_of_the_archive_are_lost(store: Path) -> None:
+    """G4: that they were archived does not say that they were erased."""
+    archive(store, "job-0")
+    drop_bodies(store, 1, 2, 19)
+    kinds = [(kind, position) for kind, position, _ in found(store)]
+
+    assert kinds == [("lost", 1), ("erased", 19), ("surplus", 0)]
+
+
+@pytest.mark.parametrize("twice", [False, True])
+def test_bodies_that_an_export_could_not_give_stay_known_as_lost(
+    tmp_path: Path, *, twice: bool
+) -> None:
+    """G4: in the copy as in the store, and good again with the file."""
+    store = make_store(tmp_path / "store", output="text")
+    path = archive(store, "job-0", "job-1")
+    archive_file = tmp_path / "kept"
+    shutil.move(path, archive_file)
+    before = found(store)
+    copies = [store, *(tmp_path / f"copy-{number}" for number in range(1 + twice))]
+    for source, target in itertools.pairwise(copies):
+        lines: list[str] = []
+        with opened(source) as services:
+            assert storekeeping.export(services, lines.append).lost == 18
+            head = services.log.head()
+        (tmp_path / "export").write_text("".join(lines), encoding="utf-8")
+        with opened(target) as services:
+            assert storekeeping.import_file(services, str(tmp_path / "export")).lost == 18
+            assert services.log.head() == head
+
+    copy = copies[-1]
+    assert [(kind, at) for kind, at, _ in found(copy)] == [(kind, at) for kind, at, _ in before]
+    assert {kind for kind, _, _ in found(copy)} == {"archive"}
+    (copy / "archive").mkdir(exist_ok=True)
+    shutil.copy(archive_file, copy / "archive" / Path(path).name)
+    assert problems(copy) == []
+
+
+def test_a_lost_body_is_found_where_the_event_that_archived_it_is_lost_too(store: Path) -> None:
+    """It was archived later, with the same end."""
+    archive(store, "job-0")
+    with opened(store) as services:
+        services.session("job-0", 0).execute(lambda run, why: run.add_note(why, "a remark"))
+    second = archive(store, "job-0")
+    drop_bodies(store, 1)
+    Path(second).unlink()
+
+    assert [kind for kind, _, _ in found(store)][:2] == ["archive", "lost"]

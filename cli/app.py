@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +24,25 @@ if TYPE_CHECKING:
 
 PROGRAM = "tacho"
 CONTEXT = {"help_option_names": ["--help", "-h"], "max_content_width": 100}
+
+
+class FiniteNumber(click.types.FloatParamType):
+    """A number; `nan` and `inf` are none, and no time, delay or share can be so."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number, or fail."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is no finite number.", param, ctx)
+        return number
+
+
 KINDS: dict[str, click.ParamType[Any]] = {
     options.TEXT: click.STRING,
     options.WHOLE: click.INT,
-    options.NUMBER: click.FLOAT,
+    options.NUMBER: FiniteNumber(),
 }
 
 
@@ -125,10 +141,11 @@ def argument(item: options.Argument) -> click.Argument:
 
 def option(item: options.Option, **more: Any) -> click.Option:
     """Return the click form of an option."""
+    flags = [item.flag] if item.short is None else [item.short, item.flag]
     if item.kind == options.FLAG:
-        return click.Option([item.flag, item.name], is_flag=True, help=item.text, **more)
+        return click.Option([*flags, item.name], is_flag=True, help=item.text, **more)
     return click.Option(
-        [item.flag, item.name],
+        [*flags, item.name],
         type=kind_of(item),
         multiple=item.multiple,
         default=None if item.multiple else item.default,

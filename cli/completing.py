@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from click.shell_completion import CompletionItem
+
+from tachograph.domain.errors import BodyLostError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     import click
 
     from tachograph.bootstrap import Services
+    from tachograph.domain.records import Record
 
     Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
@@ -56,15 +59,24 @@ def _from_the_store(
 def runs(services: Services, _context: click.Context) -> Iterable[CompletionItem]:
     """Yield the newest runs with their titles."""
     for record in services.log.read(topics=("run.created",), reverse=True, limit=NEWEST):
-        fields = services.repository.fields(record)
-        yield CompletionItem(str(record.stream), help=fields["title"] or fields["command"])
+        fields = _created(services, record)
+        what = fields.get("title") or fields.get("command")
+        yield CompletionItem(str(record.stream), help=what or "erased")
 
 
 def commands(services: Services, _context: click.Context) -> Iterable[CompletionItem]:
     """Return the commands of the newest runs."""
     records = services.log.read(topics=("run.created",), reverse=True, limit=NEWEST)
-    names = {services.repository.fields(record)["command"]: None for record in records}
-    return [CompletionItem(name) for name in names]
+    names = {_created(services, record).get("command"): None for record in records}
+    return [CompletionItem(name) for name in names if name is not None]
+
+
+def _created(services: Services, record: Record) -> dict[str, Any]:
+    """Return what the first event of a run says; nothing where it is erased or lost."""
+    try:
+        return services.repository.fields(record)
+    except BodyLostError:
+        return {}
 
 
 def phases(services: Services, context: click.Context) -> Iterable[CompletionItem]:

@@ -23,6 +23,7 @@ class Sizes(Shape):
     views: int
     presence: int
     blobs: int
+    archive: int = Field(description="Archives of events' bodies.")
 
 
 class Info(Shape):
@@ -57,6 +58,7 @@ class Verified(Shape):
 
     store: str
     whole: bool
+    anchors: int = Field(description="Anchors that the log was compared with.")
     problems: list[Problem]
 
 
@@ -78,6 +80,7 @@ class Imported(Shape):
     known: int
     blobs: int
     missing_blobs: int
+    lost_bodies: int = Field(description="Bodies that the exported store's archives had lost.")
     anchor: Anchor
 
 

@@ -130,6 +130,7 @@ def _value(param: Argument | Option, text: str) -> Any:
         return int(text) if text and _DIGITS.issuperset(text) and len(text) < 19 else _UNUSUAL
     if param.kind == NUMBER:
         whole, point, fraction = text.partition(".")
+        short = len(text) < 19  # of hundreds of digits infinity would be made
         plain = whole and _DIGITS.issuperset(whole + fraction) and bool(point) == bool(fraction)
-        return float(text) if plain else _UNUSUAL
+        return float(text) if plain and short else _UNUSUAL
     return text

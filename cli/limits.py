@@ -1,4 +1,4 @@
-"""The option that says how many of something a command prints."""
+"""Limits that are given on the command line: how much is printed, how long a command may take."""
 
 from __future__ import annotations
 
@@ -20,3 +20,13 @@ def limit_of(params: Params) -> int | None:
     if given is not None and given < 0:
         raise UsageError(f"--limit is {given}: give 0 or more.")
     return given
+
+
+def check_time_limit(flag: str, seconds: float | None) -> None:
+    """Refuse a time limit that is none. Raises UsageError."""
+    if seconds is None:
+        return
+    if seconds != seconds or seconds == float("inf"):
+        raise UsageError(f"{flag} is {seconds}: give a number of seconds, or leave it out.")
+    if seconds <= 0:
+        raise UsageError(f"{flag} is {seconds:g}: give a time above 0, or leave it out.")

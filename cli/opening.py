@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from tachograph.bootstrap import Services
     from tachograph.cli.options import Params
     from tachograph.cli.output import Output
+    from tachograph.domain.policy import Policy
     from tachograph.session import Session
 
 ACTOR = "shell"
@@ -50,11 +51,29 @@ def anybody(params: Params, out: Output, *, read_only: bool = False) -> Session:
     return open_store(out, read_only=read_only).session(run, params.epoch or 0)
 
 
+def policy_in(path: str | None) -> Policy | None:
+    """Return the gate policy of a file for one judgement; None without a file: the one in force.
+
+    Raises PolicyError.
+    """
+    if path is None:
+        return None
+    from tachograph.infra.policies import policy_of
+
+    return policy_of(path)
+
+
 def attempt(params: Params, out: Output) -> Session:
     """Return the attempt that the command writes for. Raises UsageError when none is named."""
+    run, epoch = which_attempt(params)
+    return open_store(out).session(run, epoch)
+
+
+def which_attempt(params: Params) -> tuple[str, int]:
+    """Return the run and the epoch that are meant. Raises UsageError when none is named."""
     run = run_id(params)
     if params.epoch is None:
         raise UsageError(
             f"Which attempt of run {run}? Neither --epoch nor TACHO_EPOCH says so. {_HOW}"
         )
-    return open_store(out).session(run, params.epoch)
+    return run, params.epoch

@@ -49,7 +49,8 @@ class Option:
     """A value known by its flag, such as `--reason TEXT`.
 
     `kind` is the type of the value, FLAG for one that takes none. `env` names the environment
-    variable that stands in for it; `complete` what the shell completes it with.
+    variable that stands in for it; `complete` what the shell completes it with. `short` is a
+    second spelling of one letter.
     """
 
     __slots__ = (
@@ -62,6 +63,7 @@ class Option:
         "metavar",
         "multiple",
         "name",
+        "short",
         "text",
     )
 
@@ -78,8 +80,10 @@ class Option:
         metavar: str | None = None,
         complete: str | None = None,
         name: str | None = None,
+        short: str | None = None,
     ) -> None:
         self.flag = flag
+        self.short = short
         self.name = name or flag[2:].replace("-", "_")
         self.text = text
         self.kind = kind

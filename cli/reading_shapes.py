@@ -36,6 +36,29 @@ class Progress(Shape):
     unit_label: str
 
 
+class Revision(Shape):
+    """What another policy concluded later."""
+
+    outcome: Outcome
+    rule: str
+    reason_code: str
+    policy: str = Field(description="Id of the policy.")
+    policy_version: int
+    reason: str
+    version: int
+
+
+class Origin(BaseModel):
+    """Where a run's history comes from: these members, as far as its kind has them."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel)
+
+    kind: str | None = None
+    run: str | None = Field(None, description="The run that it was forked from.")
+    version: int | None = Field(None, description="The last event of that run that it shares.")
+    path: str | None = None
+
+
 class Card(Shape):
     """A run in `run list`."""
 
@@ -61,6 +84,8 @@ class Card(Shape):
     progress: Progress | None
     blocked: str | None
     needs_attention: bool
+    origin: Origin | None = Field(description="Null for a run that was recorded as it happened.")
+    revision: Revision | None
 
 
 class Attempt(Shape):
@@ -96,7 +121,7 @@ class Checkpoint(Shape):
 
     version: int
     phase: str | None
-    kind: Literal["offset", "state"]
+    kind: Literal["offset", "state", "batch"]
     at: Moment
 
 
@@ -107,17 +132,7 @@ class Verdict(Shape):
     outcome: Outcome
     rule: str
     reason_code: str
-    policy_version: int
-    reason: str
-    version: int
-
-
-class Revision(Shape):
-    """What another policy concluded later."""
-
-    outcome: Outcome
-    rule: str
-    reason_code: str
+    policy: str = Field(description="Id of the policy.")
     policy_version: int
     reason: str
     version: int
@@ -183,6 +198,16 @@ class Resume(Shape):
     error: str | None
 
 
+class Bodies(Shape):
+    """The bodies of a run's events, once they have left the log."""
+
+    state: Literal["archived", "erased"]
+    archive: str | None = Field(description="Name of the file in the store's `archive` folder.")
+    reason: str | None
+    at: Moment
+    by: str
+
+
 class Status(Card):
     """`run status`: the record of a job run, and what came to it."""
 
@@ -194,7 +219,6 @@ class Status(Card):
     phases: list[Phase]
     phases_omitted: int
     verdict: Verdict | None
-    revision: Revision | None
     checkpoint: Checkpoint | None
     diagnostics: dict[str, int]
     artifacts: list[TimedFile]
@@ -207,6 +231,7 @@ class Status(Card):
     resume: Resume | None
     retry_count: int = Field(description="Unattended resumes in a row without progress.")
     archived: str | None
+    bodies: Bodies | None = Field(description="Where the events' bodies are, when not in the log.")
     version: int
     last_position: int
     resume_command: str | None
@@ -252,13 +277,6 @@ class CheckedFile(RecordedFile):
     """A file, and whether it is still what it was."""
 
     state: str
-
-
-class Artifacts(Shape):
-    """`run artifacts`."""
-
-    job_run_id: str
-    artifacts: list[CheckedFile]
 
 
 class Change(Shape):
@@ -336,7 +354,6 @@ READING: dict[str, TypeAdapter[Any]] = {
     "run-status": TypeAdapter(Status),
     "run-timeline": TypeAdapter(Timeline),
     "run-events": TypeAdapter(EventLine),
-    "run-artifacts": TypeAdapter(Artifacts),
     "run-replay": TypeAdapter(State | Step | Agreement),
     "view-list": TypeAdapter(Views),
     "view-rebuild": TypeAdapter(Rebuilt),

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from tachograph.cli.reading_shapes import Attention, Moment, Outcome, Shape, Stall, Verdict
+from tachograph.cli.reading_shapes import Outcome, Shape
 
 Ranges = list[tuple[int, int]]
 
@@ -55,7 +55,7 @@ class PlannedCheckpoint(Shape):
 
     version: int
     phase: str | None
-    kind: Literal["offset", "state"]
+    kind: Literal["offset", "state", "batch"]
 
 
 class Execution(Shape):
@@ -146,43 +146,6 @@ class Asked(Shape):
     subject_digest: str
 
 
-class JudgedFacts(Verdict):
-    """A verdict with the facts it saw, and the versions of the events that they come from."""
-
-    facts: dict[str, Any]
-    evidence: list[int]
-
-
-class ReturnedResume(Shape):
-    """What the last resume left."""
-
-    version: int
-    at: Moment
-    progressed: bool
-    error: str | None
-    stderr: str = Field(description="The end of what the adapter wrote to stderr.")
-    stderr_omitted: int = Field(description="Characters before that.")
-    result: dict[str, Any]
-
-
-class Explained(Shape):
-    """`run explain`."""
-
-    job_run_id: str
-    command: str
-    status: str
-    status_reason: str | None
-    semantic_outcome: Outcome | None
-    reason_code: str | None
-    semantic_reason: str | None
-    verdict: JudgedFacts | None
-    stall: Stall | None
-    resume: ReturnedResume | None
-    attention: list[Attention]
-    effects_in_doubt: list[str]
-    next_step: str
-
-
 class Signal(BaseModel):
     """A run that a watchdog tells of; more members by its kind."""
 
@@ -215,7 +178,6 @@ RECOVERY: dict[str, TypeAdapter[Any]] = {
     "run-plan": TypeAdapter(Plan),
     "run-resume": TypeAdapter(Resumed),
     "run-recovery": TypeAdapter(Declared),
-    "run-explain": TypeAdapter(Explained),
     "run-approve": TypeAdapter(Decided),
     "run-reject": TypeAdapter(Decided),
     "run-approval": TypeAdapter(Asked),

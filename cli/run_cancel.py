@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tachograph.cli.artifact_following import at_end
 from tachograph.cli.exact import exact_run
 from tachograph.cli.opening import open_store
 from tachograph.cli.options import NUMBER, Argument, Option, Spec, UsageError, flag
@@ -64,6 +65,7 @@ def run(params: Params, out: Output) -> None:
     session = services.session(run_id, 0)
     stopped = cancel(session, params.reason, stop=stop)
     follow(services, [run_id], out)
+    at_end(services, [run_id], out)
     if out.json:
         out.document(_document(session.run, stopped))
     else:

@@ -45,6 +45,7 @@ def _rows(run: Summary, out: Output) -> Iterator[Row]:
     yield "Run", f"{run['id']}  ({run['command']})"
     yield "Title", run["title"]
     yield "Parent", run["parent"]
+    yield "Origin", origin(run["origin"])
     yield "Status", run["status"] + reason
     yield "Progress", progress(run["progress"]) or None
     yield from _attempts(run, out)
@@ -71,6 +72,9 @@ def _rows(run: Summary, out: Output) -> Iterator[Row]:
     yield from _first_named("Attention", needed)
     yield "Files", f"{len(run['artifacts'])}" if run["artifacts"] else None
     yield "Archived", run["archived"]
+    if run["bodies"] is not None and run["bodies"]["state"] == "archived":
+        because = f", because: {run['bodies']['reason']}" if run["bodies"]["reason"] else ""
+        yield "Bodies", f"in the archive {run['bodies']['archive']} of the store{because}"
 
 
 def _attempts(run: Summary, out: Output) -> Iterator[Row]:
@@ -112,6 +116,21 @@ def _resume(resume: dict[str, Any] | None, out: Output) -> str | None:
     came = "the run got further" if resume["progressed"] else "the run got no further"
     error = f" ({resume['error']})" if resume["error"] else ""
     return f"{out.when(resume['returned_us'])}: {came}{error}"
+
+
+def origin(known: dict[str, Any] | None) -> str | None:
+    """Return where a run comes from, None for one that was recorded as it happened.
+
+    >>> origin({"kind": "fork", "run": "job-a", "version": 12})
+    'fork of job-a, up to its version 12'
+    >>> origin({"kind": "job-runs"})
+    'job-runs'
+    """
+    if known is None:
+        return None
+    if "run" in known:
+        return f"{known.get('kind')} of {known['run']}, up to its version {known.get('version')}"
+    return " ".join(str(known[name]) for name in ("kind", "path") if name in known)
 
 
 def _verdict(verdict: dict[str, Any] | None) -> str | None:

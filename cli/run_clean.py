@@ -95,7 +95,7 @@ def _show(plans: Sequence[Cleaning], out: Output, *, applied: bool) -> None:
 
 
 def _shape(plan: Cleaning) -> dict[str, Any]:
-    from tachograph.shapes import iso
+    from tachograph.domain.iso_time import iso
 
     return {
         "jobRunId": plan.run_id,

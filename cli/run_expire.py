@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tachograph.cli.artifact_following import at_end
 from tachograph.cli.exact import exact_run
 from tachograph.cli.opening import open_store
 from tachograph.cli.options import Argument, Option, Spec, UsageError
@@ -39,6 +40,7 @@ def run(params: Params, out: Output) -> None:
     run_id = exact_run(services, params.run, out)
     services.session(run_id, 0).execute(expire)
     follow(services, [run_id], out)
+    at_end(services, [run_id], out)
     if out.json:
         out.document({"jobRunId": run_id, "ended": "expired", "reason": params.reason})
     else:

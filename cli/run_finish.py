@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tachograph.cli.opening import EPOCH, RUN, attempt
+from tachograph.cli.artifact_following import at_end
+from tachograph.cli.opening import EPOCH, RUN, open_store, which_attempt
 from tachograph.cli.options import Option, Spec
 from tachograph.domain.outcome import OUTCOMES, traits
 
@@ -34,9 +35,12 @@ def run(params: Params, out: Output) -> int:
 
 def finish(params: Params, out: Output, outcome: str | None, reason_code: str | None = None) -> int:
     """End the attempt with an outcome, print it and return its exit code."""
-    session = attempt(params, out)
+    run, epoch = which_attempt(params)
+    services = open_store(out)
+    session = services.session(run, epoch)
     result = session.finish(outcome, reason=params.reason, reason_code=reason_code)
     ended = session.run
+    at_end(services, [run], out)
     if out.json:
         out.document(
             {

@@ -10,6 +10,8 @@ from tachograph.cli.task_cards import follow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tachograph.bootstrap import Services
     from tachograph.cli.options import Params
     from tachograph.cli.output import Output
@@ -40,11 +42,16 @@ to decide first, 6 when somebody is at work on it, 75 when it is too early.""",
 
 def run(params: Params, out: Output) -> int:
     """Resume the run and print what came of it."""
+    return resume(params, out, find_run)
+
+
+def resume(params: Params, out: Output, find: Callable[[Services, str, Output], str]) -> int:
+    """Resume the run that `find` finds, and print what came of it."""
     given = bool(params.despite or params.takeover)
     if given != (params.reason is not None):
         raise UsageError("--despite or --takeover, and --reason, go together: say why.")
     services = open_store(out)
-    run_id = find_run(services, params.run, out)
+    run_id = find(services, params.run, out)
     if params.despite:
         _check(services, run_id, params)
     done = services.dispatcher.resume(

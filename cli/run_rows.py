@@ -7,6 +7,7 @@ from tachograph.cli.tables import table as _table
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from tachograph.cli.output import Output
@@ -35,7 +36,6 @@ def table(cards: list[Card], out: Output) -> None:
 
 
 def _row(card: Card, out: Output) -> tuple[str, ...]:
-    why = "" if card["status"] in _QUIET_STATUSES else card["status_reason"] or ""
     return (
         card["id"],
         card["status"],
@@ -43,5 +43,15 @@ def _row(card: Card, out: Output) -> tuple[str, ...]:
         str(card["epoch"]),
         out.when(card["created_us"]),
         out.when(card["seen_us"] or card["updated_us"]),
-        why,
+        "; ".join(_why(card)),
     )
+
+
+def _why(card: Card) -> Iterator[str]:
+    """Yield what there is to say of a run besides its status."""
+    if card["status"] not in _QUIET_STATUSES and card["status_reason"]:
+        yield card["status_reason"]
+    if card["revision"] is not None:
+        yield f"revised: {card['revision']['outcome']}"
+    if card["origin"] is not None and "run" in card["origin"]:
+        yield f"fork of {card['origin']['run']}"

@@ -52,14 +52,14 @@ with it (see `tacho run recovery`).
 
 def run(params: Params, out: Output) -> None:
     """Start the run and print how to refer to it."""
-    from tachograph.bootstrap import joined
+    from tachograph.bootstrap import joined, orchestrator
 
     want = Start(
         params.command,
         inputs(params),
         run_id=params.id,
         title=params.title,
-        parent=params.parent,
+        parent=params.parent or orchestrator(),
         takeover_reason=takeover_reason(params),
         recovery=declared(params),
         depends_on=params.depends_on or None,

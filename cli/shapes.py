@@ -9,8 +9,16 @@ from typing import Any, Literal
 
 from pydantic import Field, TypeAdapter
 
+from tachograph.cli.artifact_shapes import ARTIFACTS
+from tachograph.cli.audit_shapes import AUDIT
+from tachograph.cli.body_shapes import BODIES
+from tachograph.cli.comparing_shapes import COMPARING
+from tachograph.cli.cron_shapes import CRON
+from tachograph.cli.import_shapes import IMPORTS
 from tachograph.cli.keeping_shapes import KEEPING
 from tachograph.cli.lifecycle_shapes import LIFECYCLE
+from tachograph.cli.maintenance_shapes import MAINTENANCE
+from tachograph.cli.policy_shapes import POLICIES
 from tachograph.cli.reading_shapes import READING, Free, Outcome, Progress, Shape
 from tachograph.cli.recovery_shapes import RECOVERY
 from tachograph.cli.timer_shapes import TIMERS
@@ -57,7 +65,7 @@ class BatchesPending(Shape):
 class CheckpointSaved(Shape):
     """`run checkpoint` that saved one."""
 
-    kind: Literal["offset", "state"]
+    kind: Literal["offset", "state", "batch"]
     phase: str | None
     version: int
 
@@ -172,8 +180,16 @@ SHAPES: dict[str, TypeAdapter[Any]] = {
     "run-exec": TypeAdapter(Executed),
     "completion": TypeAdapter(Script),
     **READING,
+    **ARTIFACTS,
+    **AUDIT,
+    **COMPARING,
+    **CRON,
+    **IMPORTS,
     **KEEPING,
+    **BODIES,
     **LIFECYCLE,
+    **MAINTENANCE,
+    **POLICIES,
     **RECOVERY,
     **TIMERS,
     **WORKSPACE,

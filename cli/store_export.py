@@ -23,7 +23,7 @@ SPEC = Spec(
 
 
 def run(params: Params, out: Output) -> int:
-    """Write the export; exit code 4 when payloads are missing in the store."""
+    """Write the export; exit code 4 when payloads or bodies are lost in the store."""
     from tachograph import storekeeping
     from tachograph.cli.bars import Bar
     from tachograph.cli.finding import find_run
@@ -42,5 +42,8 @@ def run(params: Params, out: Output) -> int:
     out.note(f"{done.events} events, {done.blobs} payloads, up to position {done.head.position}")
     if done.missing:
         out.warn(f"{done.missing} payloads are missing in the store: run `tacho store verify`.")
-        return CORRUPT
-    return OK
+    if done.lost:
+        out.warn(
+            f"{done.lost} bodies of events are lost with their archives: run `tacho store verify`."
+        )
+    return CORRUPT if done.missing or done.lost else OK

@@ -36,6 +36,7 @@ def run(params: Params, out: Output) -> None:
                 "known": done.known,
                 "blobs": done.blobs,
                 "missingBlobs": done.missing,
+                "lostBodies": done.lost,
                 "anchor": anchor,
             }
         )
@@ -44,3 +45,8 @@ def run(params: Params, out: Output) -> None:
         out.line(f"anchor {anchor}")
     if done.missing:
         out.warn(f"{done.missing} payloads were missing when this was exported.")
+    if done.lost:
+        out.warn(
+            f"{done.lost} bodies of events were lost with their archives when this was exported. "
+            "Put the files into the archive folder of this store if they are found."
+        )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SPEC = Spec(
     "Show what is in the store, how large it is, and who reads it.",
     details="Keep the anchor elsewhere: `tacho store verify --anchor` then tells whether the end "
-    "of the log was cut off.",
+    "of the log was cut off. `tacho store anchor` writes it to a file, and signs it.",
 )
 
 
@@ -46,6 +46,7 @@ def _rows(found: dict[str, Any], out: Output) -> list[tuple[str, str | None]]:
         ("Anchor", found["anchor"]),
         ("Log", f"{size(sizes['log'])}, in a memory map of {size(found['mapSize'])}"),
         ("Payloads", f"{size(sizes['blobs'])} in {found['blobs']} files"),
+        ("Archives", size(sizes["archive"])),
         ("Views", size(sizes["views"])),
         ("Presence", size(sizes["presence"])),
         ("Snapshots", str(found["snapshots"])),

@@ -15,7 +15,10 @@ SECRET = "TACHO_WEBHOOK_SECRET"  # noqa: S105  # the name of the variable that h
 SECRET_BYTES = 64 * 1024
 """Most that is read of a file with a secret."""
 
-_FILES = ("signal_file", "webhook_secret_file")
+ANCHOR_EVERY = "1h"
+HOUR_US = 3_600_000_000
+
+_FILES = ("signal_file", "webhook_secret_file", "anchor_file", "anchor_sign")
 
 WATCHING = (
     flag("--auto-resume", "Resume the runs whose job lets it."),
@@ -30,6 +33,12 @@ WATCHING = (
            metavar="URL", env="TACHO_WEBHOOK"),
     Option("--webhook-secret-file", f"The secret is in this file (mode 0600), not in {SECRET}.",
            metavar="PATH", complete="path", env="TACHO_WEBHOOK_SECRET_FILE"),
+    Option("--anchor-file", "Append where the log ends to this file, when it went on.",
+           metavar="PATH", complete="path", env="TACHO_ANCHOR_FILE"),
+    Option("--anchor-every", "Least time between two anchors.", default=ANCHOR_EVERY,
+           metavar="SPAN"),
+    Option("--anchor-sign", "Sign anchors with the key in this file.", metavar="KEYFILE",
+           complete="path", env="TACHO_ANCHOR_SIGN"),
     Option("--ping", "Report each look there, with /start and /fail: a dead man's switch.",
            metavar="URL", env="TACHO_PING"),
 )  # fmt: skip
@@ -45,6 +54,7 @@ def words(params: Params) -> list[str]:
 
     timeout_of(params)
     check_jobs(params)
+    anchor_us(params)
     secret = webhook_secret(params)
     if params.webhook is not None and secret and params.webhook_secret_file is None:
         raise UsageError(
@@ -68,6 +78,22 @@ def check_jobs(params: Params) -> None:
     """Refuse to resume nothing at a time."""
     if params.jobs < 1:
         raise UsageError(f"--jobs is {params.jobs}: give 1 or more.")
+
+
+def anchor_us(params: Params) -> int | None:
+    """Return the least time between two anchors in µs, None where none are wanted.
+
+    Raises UsageError for a key or a span without a file, and for no span.
+    """
+    if params.anchor_file is None:
+        if params.anchor_sign is not None or params.anchor_every != ANCHOR_EVERY:
+            raise UsageError("--anchor-every and --anchor-sign go with --anchor-file.")
+        return None
+    if params.anchor_every == ANCHOR_EVERY:
+        return HOUR_US
+    from tachograph.infra.clock import parse_span
+
+    return parse_span(params.anchor_every)
 
 
 def webhook_secret(params: Params) -> str | None:

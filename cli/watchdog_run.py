@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tachograph.cli.opening import open_store
 from tachograph.cli.options import Option, Spec, UsageError, flag
-from tachograph.cli.watch_options import WATCHING, check_jobs
+from tachograph.cli.watch_options import WATCHING, anchor_us, check_jobs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ SPEC = Spec(
     details="""A run whose owner is gone is found at once, one whose owner lives and records
 nothing after its --stale-after. Signals are given once for each situation: alerts, recoveries
 (only when the run got further) and needs_attention. What is still open is repeated in
-active_needs_attention.
+active_needs_attention. With --anchor-file, where the log ends is kept outside it: `tacho store
+verify --anchor FILE` then tells whether the log was shortened or replaced.
 
 \b
   tacho watchdog run --interval 60s --auto-resume
@@ -44,6 +45,7 @@ def run(params: Params, out: Output) -> int:
     if params.no_wait and not params.once:
         raise UsageError("--no-wait goes with --once.")
     check_jobs(params)
+    anchor_us(params)
     orders = _orders(params)
     if params.once or (params.dry_run and params.interval is None):
         return _once(params, orders, out)
@@ -96,11 +98,27 @@ def _once(params: Params, orders: Orders, out: Output) -> int:
         messenger.failed(error)
         raise
     code = messenger.tell(report.take(), whole=True)
+    keep_files(services, params, out)
+    if params.anchor_file is not None:
+        from tachograph.cli.watch_anchor import keep
+
+        code = max(code, keep(services, params, out))
     if crew.has_work:
         from tachograph.infra.background import in_background
 
         in_background(lambda: _finish(services, crew, report, messenger))
     return code
+
+
+def keep_files(services: Services, params: Params, out: Output) -> None:
+    """Bring the artifact files up to the log, where the settings want them; tell what is wrong."""
+    if services.settings.artifacts_folder is None or params.dry_run:
+        return
+    from tachograph.artifact_trees import configured, look_after
+
+    found = configured(services)
+    for text in () if found is None else look_after(found, services):
+        out.warn(f"tacho: {text}")
 
 
 def _finish(services: Services, crew: _Crew, report: Report, messenger: Messenger) -> None:

@@ -7,7 +7,9 @@ import threading
 from typing import TYPE_CHECKING
 
 from tachograph.cli.opening import open_store
+from tachograph.cli.watch_anchor import keep
 from tachograph.cli.watch_lines import Messenger
+from tachograph.cli.watchdog_run import keep_files
 from tachograph.lookout import Lookout
 from tachograph.signals import Report
 from tachograph.watching import Watchdog
@@ -42,6 +44,8 @@ def forever(params: Params, orders: Orders, seconds: float, out: Output) -> int:
             try:
                 watchdog.tick(report)
                 messenger.tell(watchdog.count(report).take(), whole=False)
+                keep_files(services, params, out)
+                keep(services, params, out)
             except Exception as error:  # noqa: BLE001  # the next look may go better
                 messenger.failed(error)
                 out.warn(f"{type(error).__name__}: {error}")

@@ -14,16 +14,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tachograph.bootstrap import joined
+from tachograph.bootstrap import joined, orchestrator
 from tachograph.cli.exit_codes import of_error
 from tachograph.cli.failing import report
+from tachograph.cli.limits import check_time_limit
 from tachograph.cli.opening import open_store
-from tachograph.cli.options import UsageError
 from tachograph.cli.recoveries import declared
 from tachograph.cli.starts import environment
 from tachograph.cli.values import pairs
 from tachograph.continuing import start_phase
 from tachograph.domain.errors import FencedError, ProcessNotFoundError, TachographError
+from tachograph.domain.expectations import Expectations
 from tachograph.domain.outcome import is_outcome, traits
 from tachograph.domain.recovery import Recovery
 from tachograph.executing import PHASE, Expected, conclude
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from tachograph.cli.output import Output
     from tachograph.domain.ended import Ended
     from tachograph.executing import Verdict
+    from tachograph.keeping import Keeper
     from tachograph.session import Session
 
 CANNOT_RUN = 126
@@ -80,25 +82,47 @@ def execute(params: Params, out: Output) -> int:
         {**pairs(params.input, "--input"), "argv": list(params.argv)},
         run_id=params.id,
         title=params.title,
-        parent=params.parent,
+        parent=params.parent or orchestrator(),
         recovery=_recovery(params, out),
         joins=joined(),
     )
-    if params.timeout is not None and params.timeout <= 0:
-        raise UsageError("--timeout is 0: give a time above 0, or leave it out.")
+    check_time_limit("--timeout", params.timeout)
     services = open_store(out, create=True)
+    policy = services.policy()  # first of all: one that cannot be used is no surprise at the end
     session = services.starter.start(want, services.owner())
+    session.judge_by(policy)
     start_phase(session, PHASE)
-    expected = Expected(params.expect_output)
+    if params.expect_output:
+        session.expect(Expectations(), files=params.expect_output)
     out.note(f"tacho: run {session.run_id}, attempt {session.epoch}")
+    follower = _follower(services, session, out)
     try:
-        ended = _run(session, services, params)
+        return _wrapped(session, services, follower, params, out)
+    finally:
+        if follower is not None:
+            follower.stop()
+
+
+def _wrapped(
+    session: Session, services: Services, follower: Keeper | None, params: Params, out: Output
+) -> int:
+    try:
+        ended = _run(session, services, follower, params)
     except OSError as error:
         return _not_run(session, error, params, out)
     except TachographError:
         out.warn(f"tacho: {params.argv[0]} was not run: that it starts cannot be recorded.")
         raise
-    return _report(session, ended, expected, params, out)
+    return _report(session, ended, params, out)
+
+
+def _follower(services: Services, session: Session, out: Output) -> Keeper | None:
+    """Return what keeps the artifact files of the run up to date, where settings want that."""
+    if services.settings.artifacts_folder is None:
+        return None
+    from tachograph.artifact_trees import follower
+
+    return follower(services, session.run_id, lambda text: out.warn(f"tacho: {text}"))
 
 
 def _recovery(params: Params, out: Output) -> Recovery | None:
@@ -140,11 +164,11 @@ def _this_command(params: Params) -> list[str]:
             words += [flag, str(value)]
     words += ["--tail-bytes", str(params.tail_bytes)]
     if params.timeout is not None:
-        words += ["--timeout", f"{params.timeout:g}"]
+        words += ["--timeout", repr(params.timeout)]
     return [*words, "--", *params.argv]
 
 
-def _run(session: Session, services: Services, params: Params) -> Ended:
+def _run(session: Session, services: Services, follower: Keeper | None, params: Params) -> Ended:
     variables = environment(services.folder, session.run_id, session.epoch)
     sys.stdout.flush()
     with contextlib.ExitStack() as until_it_ended:
@@ -155,6 +179,8 @@ def _run(session: Session, services: Services, params: Params) -> Ended:
             heartbeat = Heartbeat(session.beat, services.settings.heartbeat_seconds)
             heartbeat.start()
             until_it_ended.callback(heartbeat.stop)
+            if follower is not None:
+                follower.start()
 
         return run_child(
             params.argv,
@@ -185,9 +211,10 @@ def _not_run(session: Session, error: OSError, params: Params, out: Output) -> i
     return NOT_THERE if isinstance(error, FileNotFoundError) else CANNOT_RUN
 
 
-def _report(session: Session, ended: Ended, expected: Expected, params: Params, out: Output) -> int:
+def _report(session: Session, ended: Ended, params: Params, out: Output) -> int:
     code = ended.shell_code
     try:
+        expected = Expected(session.reload(), params.expect_output)
         verdict = conclude(session, ended, expected, params.success_code or (0,))
     except (TachographError, OSError) as error:
         what = "belongs to another attempt by now" if isinstance(error, FencedError) else str(error)

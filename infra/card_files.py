@@ -6,6 +6,7 @@ import contextlib
 import json
 from typing import TYPE_CHECKING, Any
 
+from tachograph.infra.guarded_reading import read_guarded
 from tachograph.infra.locks import FileLock
 from tachograph.infra.writing import write_atomically
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 LOCK = ".lock"
 SUFFIX = ".json"
+MOST_READ = 64 << 20
+"""Bytes of the largest file that is taken for a card."""
 
 
 class UnreadableCardError(Exception):
@@ -49,7 +52,8 @@ class CardFiles:
         Raises UnreadableCardError for what is no text, or cannot be read.
         """
         try:
-            return self.path(task_id).read_bytes().decode("utf-8-sig")
+            path = str(self.path(task_id))
+            return read_guarded(path, MOST_READ, follow_links=True).decode("utf-8-sig")
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -77,7 +81,7 @@ class CardFiles:
         while kept.exists():
             number += 1
             kept = self.folder / f"{task_id}{SUFFIX}.edited-{stamp}-{number}"
-        kept.write_bytes(self.path(task_id).read_bytes())
+        kept.write_bytes(read_guarded(str(self.path(task_id)), MOST_READ, follow_links=True))
         return kept
 
     def remove(self, task_id: str) -> None:

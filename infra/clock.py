@@ -78,14 +78,12 @@ def iso(time_us: int, *, digits: int = 3) -> str:
 
     Raises InvalidTimeError outside the years 1 to 9999.
     """
-    from datetime import datetime, timedelta
+    from tachograph.domain.iso_time import iso as written
 
-    try:
-        moment = datetime(1970, 1, 1) + timedelta(microseconds=time_us)  # noqa: DTZ001
-    except OverflowError as error:
-        raise InvalidTimeError(time_us, "it is outside the years 1 to 9999") from error
-    spec = {0: "seconds", 3: "milliseconds", 6: "microseconds"}[digits]
-    return moment.isoformat(timespec=spec) + "Z"
+    found = written(time_us, digits)
+    if found is None:
+        raise InvalidTimeError(time_us, "it is outside the years 1 to 9999")
+    return found
 
 
 def parse_time(text: str, now_us: int) -> int:

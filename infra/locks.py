@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+
 
 class FileLock:
     """Hold an advisory lock on a file while in the `with` block; other holders wait.
@@ -18,7 +20,8 @@ class FileLock:
     deleting it would let two processes hold locks on two files of the same name.
 
     Any number of `shared` holders go together, and none with one that is not. Without `wait`,
-    entering raises BlockingIOError instead of waiting.
+    entering raises BlockingIOError instead of waiting. A link is not followed: entering raises
+    OSError.
     """
 
     __slots__ = ("_descriptor", "_path", "_shared", "_wait")
@@ -30,7 +33,8 @@ class FileLock:
         self._descriptor = -1
 
     def __enter__(self) -> Self:
-        self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | _NO_LINK
+        self._descriptor = os.open(self._path, flags, 0o644)
         try:
             _lock(self._descriptor, self._shared, self._wait)
         except BaseException:

@@ -65,9 +65,17 @@ def collect(environment: Mapping[str, str], named: Iterable[str] = ()) -> list[s
     return [value for value in dict.fromkeys(values) if _is_long_enough(value)]
 
 
-def redactor(environment: Mapping[str, str], named: Iterable[str] = ()) -> Redactor | None:
-    """Return a redactor of the secrets that `collect` finds, None when there are none to hide."""
-    values = collect(environment, named)
+def redactor(
+    environment: Mapping[str, str],
+    named: Iterable[str] = (),
+    *others: Mapping[str, str],
+) -> Redactor | None:
+    """Return a redactor of the secrets that `collect` finds, None when there are none to hide.
+
+    It finds them in the environment, and in `others`: those of processes to be started.
+    """
+    entries = list(named)
+    values = [value for each in (environment, *others) for value in collect(each, entries)]
     if not values:
         return None
     from tachograph.domain.redaction import Redactor

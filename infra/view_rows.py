@@ -13,6 +13,7 @@ from tachograph.domain.errors import MalformedValueError, StoreCorruptError
 from tachograph.domain.records import GENESIS_DIGEST
 from tachograph.infra.layout import U64, decode_text, encode_text, name_key
 from tachograph.projections import run_cards, run_summaries, watch_list
+from tachograph.projections.maintenance_guards import Guard
 from tachograph.projections.run_cards import is_open
 from tachograph.projections.views import VERSIONS, Mark
 
@@ -81,13 +82,29 @@ TIMELINES = b"timelines"
 """Digest of the id -> what the projection keeps of the run between two events."""
 ENTRIES = b"entries"
 """Position of the run's first event, version -> entry of its timeline."""
-TABLES = (META, NAMES, SUMMARIES, CARDS, OPEN, TOUCHED, DUE, PROCESSES, NEEDING, TIMELINES, ENTRIES)
+GUARDS = b"guards"
+"""Digest of a maintenance step's name, position of the event that granted it -> guard."""
+TABLES = (
+    META,
+    NAMES,
+    SUMMARIES,
+    CARDS,
+    OPEN,
+    TOUCHED,
+    DUE,
+    PROCESSES,
+    NEEDING,
+    TIMELINES,
+    ENTRIES,
+    GUARDS,
+)
 
 LONGEST_PREFIX = 64
 _LATEST = b"latest_us"
 _TOUCH = Struct(">Qq")
 _ENTRY = Struct(">QQ")
 _DUE = Struct(">QQ")
+_GUARD = ("step", "run", "version", "time_us", "cadence", "once")
 _MOST_NAMES = 10_000
 """Ids looked at for a prefix: a shorter prefix is ambiguous anyway."""
 
@@ -292,6 +309,38 @@ class Rows:
         created = state["created_position"]
         for version, entry in entries.items():
             self._put(ENTRIES, _ENTRY.pack(created, version), entry)
+
+    def drop_entries(self, created_position: int) -> None:
+        """Drop the timeline's entries of the run created at a position."""
+        low = U64.pack(created_position)
+        for key in [key for key, _ in self._tables.scan(ENTRIES, low, _after(low))]:
+            self._tables.delete(ENTRIES, key)
+
+    # Guards of maintenance steps.
+
+    def guards(self, step: str) -> Iterator[Guard]:
+        """Yield the guards of a step, latest granted first."""
+        low = name_key(step)
+        for key, value in self._tables.scan(GUARDS, low, _after(low), reverse=True):
+            yield self._guard(key, value)
+
+    def all_guards(self) -> Iterator[Guard]:
+        """Yield every guard."""
+        for key, value in self._tables.scan(GUARDS):
+            yield self._guard(key, value)
+
+    def put_guard(self, guard: Guard) -> None:
+        """Keep a guard."""
+        kept = [guard.step, guard.run, guard.version, guard.time_us, guard.cadence, guard.once]
+        self._put(GUARDS, name_key(guard.step) + U64.pack(guard.position), kept)
+
+    def drop_guard(self, guard: Guard) -> None:
+        """Drop a guard."""
+        self._tables.delete(GUARDS, name_key(guard.step) + U64.pack(guard.position))
+
+    def _guard(self, key: bytes, value: bytes) -> Guard:
+        named = self._named(_GUARD, self._unpack(value))
+        return Guard(position=U64.unpack_from(key, 16)[0], **named)
 
     # All of it.
 

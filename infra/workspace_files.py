@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import stat
-import tempfile
 from typing import TYPE_CHECKING
 
-from tachograph.infra.durable import sync_file, sync_folder
+from tachograph.infra.writing import replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,18 +31,7 @@ def replace(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """
     path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            sync_file(file.fileno())
-        os.chmod(name, _mode_of(path) if mode is None else mode)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
-    sync_folder(str(path.parent))
+    replace_file(str(path), data, mode=_mode_of(path) if mode is None else mode)
 
 
 def remove(path: Path) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 
-from tachograph.domain.errors import StoreCorruptError, StoreNotFoundError
+from tachograph.domain.errors import InvalidValueError, StoreCorruptError, StoreNotFoundError
+from tachograph.domain.ids import is_run_id
 from tachograph.infra import clock, settings, store_folder
 from tachograph.infra.codec import Codec
 from tachograph.infra.host import this_host
@@ -19,13 +20,17 @@ from tachograph.payloads import Payloads
 from tachograph.runs import RunRepository
 from tachograph.session import Actor, Session
 
+ORCHESTRATOR_VARIABLES = ("HM_RUN_ID", "HM_ORCHESTRATOR_RUN_ID")
+"""Environment variables that name the orchestrator run, the first set one counts."""
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from tachograph.domain.liveness import Liveness, Observer
     from tachograph.domain.owner import Owner
+    from tachograph.domain.policy import Policy
     from tachograph.domain.redaction import Redactor
     from tachograph.domain.run import Run
     from tachograph.infra.blobs import Blobs
@@ -61,7 +66,7 @@ class Services:
         self.environment = open_environment(store_folder.log_folder(folder), readonly=read_only)
         self.log = LMDBLog(self.environment)
         self.codec = codec
-        packing = Packing(self.codec, _redactor(self.settings.redact))
+        self.packing = packing = Packing(self.codec, _redactor(self.settings.redact))
         self.repository = RunRepository(
             self.log, packing, snapshot_every=self.settings.snapshot_every
         )
@@ -80,7 +85,29 @@ class Services:
 
     def session(self, run_id: str, epoch: int) -> Session:
         """Return a session of an attempt that was started earlier, perhaps by another process."""
-        return Session(self.repository, self.payloads, self.beat, self.actor, run_id, epoch)
+        return Session(
+            self.repository,
+            self.payloads,
+            self.beat,
+            self.actor,
+            run_id,
+            epoch,
+            policy=self.policy,
+        )
+
+    def policy(self) -> Policy:
+        """Return the gate policy in force. Raises PolicyError."""
+        return self.policy_in(self.settings.policy_file)
+
+    def policy_in(self, path: str | None) -> Policy:
+        """Return the gate policy of a file; the one of Tachograph for None. Raises PolicyError."""
+        from tachograph.infra.policies import policy_of
+
+        return policy_of(path, self.folder)
+
+    def hide_secrets_of(self, environments: Sequence[Mapping[str, str]]) -> None:
+        """Store no secret of these environments either, which processes of ours will get (G13)."""
+        self.packing.hide(_redactor(self.settings.redact, environments))
 
     def beat(self, run_id: str, epoch: int, note: dict[str, Any] | None = None) -> None:
         """Renew the lease of an attempt."""
@@ -135,8 +162,22 @@ class Services:
         from tachograph.domain.owner import Owner
 
         if run.attempt_open and self.liveness(run).state == ALIVE:
-            return str(Owner.from_fields(run.owner or {}))
+            return str(Owner.from_fields(self.at_work(run)))
         return None
+
+    def at_work(self, run: Run) -> dict[str, Any]:
+        """Return the fields of the process that a live attempt lives by: its owner, or its worker.
+
+        An owner that was killed may have left its worker behind: stopping that is what helps.
+        """
+        from tachograph.domain.liveness import ALIVE, GONE
+
+        owner, worker = run.owner or {}, run.worker
+        if worker is None:
+            return owner
+        state = self.process_state(owner)
+        left = state == GONE or (state != ALIVE and self.process_state(worker) == ALIVE)
+        return worker if left else owner
 
     def process_state(self, process: dict[str, Any]) -> str:
         """Say whether a process, given by its stored fields, is alive, gone or unknown."""
@@ -215,16 +256,72 @@ def find(store: str | None = None) -> tuple[str, str]:
     return store_folder.find_store(store, os.environ, here, os.path.expanduser("~"))
 
 
+def policy_in_force(store: str | None = None) -> tuple[Policy, str]:
+    """Return the gate policy by which runs are judged, and its file or `package`.
+
+    Needs no store: where there is none, the environment and the user's settings count. Raises
+    PolicyError and SettingError.
+    """
+    from tachograph.infra.policies import policy_of
+
+    folder, _origin = find(store)
+    kept = folder if store_folder.is_store(folder) else None
+    path = settings.resolve(kept, os.environ).policy_file
+    return policy_of(path, kept), path or "package"
+
+
 def joined() -> tuple[str, int] | None:
     """Return the run and epoch that this process was started for; None when it was for none."""
     run_id, epoch = os.environ.get("TACHO_RUN_ID"), os.environ.get("TACHO_EPOCH", "")
     return (run_id, int(epoch)) if run_id and epoch.isdecimal() else None
 
 
-def _redactor(named: list[str]) -> Redactor | None:
+def orchestrator() -> str | None:
+    """Return the orchestrator run that this process works for; None when it works for none.
+
+    Only what the environment says counts, and it says so to the processes that a run has started:
+    nothing is kept in this process (a later run in it is no part of an earlier one).
+    """
+    found = _named_orchestrator()
+    return found[1] if found is not None and is_run_id(found[1]) else None
+
+
+def refused_id() -> tuple[str, str] | None:
+    """Return the variable that names an orchestrator run by what can be no id, and that text."""
+    found = _named_orchestrator()
+    return None if found is None or is_run_id(found[1]) else found
+
+
+def _named_orchestrator() -> tuple[str, str] | None:
+    for name in ORCHESTRATOR_VARIABLES:
+        named = os.environ.get(name, "").strip()
+        if named:
+            return name, named
+    return None
+
+
+DEADLINE = "HM_MAINTENANCE_RUN_DEADLINE_MS"
+"""Environment variable by which an orchestrator says when the work of its jobs has to stop."""
+
+
+def deadline_us() -> int | None:
+    """Return the deadline that the environment gives to the runs started in it.
+
+    Raises InvalidValueError for what is no time: a job that does not know that it has to stop is
+    worse than one that does not start.
+    """
+    text = os.environ.get(DEADLINE, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal() and len(text) < 16):
+        raise InvalidValueError(DEADLINE, text, "it must be milliseconds since 1970")
+    return int(text) * 1_000
+
+
+def _redactor(named: list[str], environments: Sequence[Mapping[str, str]] = ()) -> Redactor | None:
     from tachograph.infra import secrets
 
-    return secrets.redactor(os.environ, named)
+    return secrets.redactor(os.environ, named, *environments)
 
 
 def _blobs(services: Services) -> Blobs:
@@ -265,6 +362,8 @@ def _starter(services: Services) -> Starter:
         services.actor,
         services.live_owner,
         services.in_the_way,
+        services.policy,
+        deadline_us,
     )
 
 

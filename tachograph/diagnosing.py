@@ -112,6 +112,30 @@ def leftovers(paths: Sequence[str]) -> Check:
     return Check("leftovers", WARN, found, "`tacho store compact` removes them.")
 
 
+def archives(count: int, wrong: Sequence[str], unneeded: Sequence[str]) -> Check:
+    """Judge the archives that hold bodies of the log, and those that hold none."""
+    if wrong:
+        advice = "Put the file back from a backup; `tacho store verify` lists what it held."
+        return Check("archives", FAIL, "; ".join(wrong), advice)
+    if unneeded:
+        found = f"{count}, and {len(unneeded)} that no event needs, such as {unneeded[0]}"
+        advice = "The next `tacho store archive --apply` removes what a killed one left."
+        return Check("archives", WARN, found, advice)
+    return Check("archives", OK, str(count) if count else "none")
+
+
+def erasing(run_ids: Sequence[str], surplus: Sequence[str]) -> Check:
+    """Judge whether something was to be destroyed and is there, still or again (`surplus`)."""
+    if surplus and not run_ids:
+        advice = "Destroy it again: `tacho store erase RUN --reason … --apply` for each run."
+        return Check("erasing", FAIL, "; ".join(surplus), advice)
+    if not run_ids:
+        return Check("erasing", OK, "nothing under way")
+    found = f"begun and not finished: {', '.join(run_ids)}"
+    advice = f"Finish it: `tacho store erase {run_ids[0]} --reason … --apply`."
+    return Check("erasing", FAIL, found, advice)
+
+
 def interrupted(run_ids: Sequence[str]) -> Check:
     """Judge runs that have lost their process."""
     if not run_ids:

@@ -10,7 +10,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
-from tachograph import diagnosing, looking, projecting, reading
+from tachograph import bodykeeping, diagnosing, erasurekeeping, looking, projecting, reading
 from tachograph.bootstrap import find, open_store
 from tachograph.diagnosing import FAIL, OK, WARN, Check
 from tachograph.domain.errors import SettingError, StoreError, StorePathError, TachographError
@@ -113,6 +113,11 @@ def _services(services: Services) -> Iterator[Check]:
     behind = [(pid, last - txn) for pid, txn in environment.readers()]
     yield diagnosing.readers(cleared, behind)
     yield diagnosing.clock(clock.now_us(), newest[0].time_us if newest else None)
+    yield diagnosing.archives(*bodykeeping.quick_look(services))
+    yield diagnosing.erasing(
+        erasurekeeping.pending(services.folder),
+        [each.detail for each in erasurekeeping.problems(services.folder, services.log)],
+    )
     yield from _views(services)
 
 

@@ -53,28 +53,36 @@ CHUNK = 1000
 
 
 class Exported(_Fields):
-    """What an export holds: events up to `head`, payloads, and payloads that were lost."""
+    """What an export holds: events up to `head`, payloads, and what the store has lost.
 
-    __slots__ = ("blobs", "events", "head", "missing")
+    `missing` counts the payloads that were lost, `lost` the bodies that archives have lost.
+    """
+
+    __slots__ = ("blobs", "events", "head", "lost", "missing")
 
     def __init__(self, head: Head) -> None:
         self.head = head
         self.events = 0
         self.blobs = 0
         self.missing = 0
+        self.lost = 0
 
 
 class Imported(_Fields):
-    """What an import did: `events` are new, `known` were there already."""
+    """What an import did: `events` are new, `known` were there already.
 
-    __slots__ = ("blobs", "events", "head", "known", "missing")
+    `missing` payloads and `lost` bodies of events were lost when the file was written.
+    """
 
-    def __init__(self, head: Head, events: int, known: int, blobs: int, missing: int) -> None:
+    __slots__ = ("blobs", "events", "head", "known", "lost", "missing")
+
+    def __init__(self, head: Head, events: int, known: int, found: Checked) -> None:
         self.head = head
         self.events = events
         self.known = known
-        self.blobs = blobs
-        self.missing = missing
+        self.blobs = found.blobs
+        self.missing = found.missing
+        self.lost = found.lost
 
 
 def export(
@@ -89,8 +97,9 @@ def export(
 ) -> Exported:
     """Write everything up to the present head of the log, or one run of it.
 
-    A payload that the store has lost is written without its data, and counted. Raises
-    RunNotFoundError before anything is written.
+    A payload that the store has lost is written without its data, and counted; so is a body that
+    an archive has lost, which stays known as lost. Raises RunNotFoundError before anything is
+    written.
     """
     done = Exported(log.head())
     if run_id is not None and not log.stream_version(run_id):
@@ -98,14 +107,17 @@ def export(
     write(Heading(done.head, run_id))
     seen: set[BlobRef] = set()
     for record in _records(log, done.head, run_id):
-        for ref in references(codec, record.body) or ():
+        copy = records.copied(record)
+        done.lost += copy.archive is not None
+        gone = copy.body_digest is not None
+        for ref in () if gone else references(codec, copy.record.body) or ():
             if ref not in seen:
                 seen.add(ref)
                 blob = _blob(blobs, ref)
                 write(blob)
                 done.blobs += 1
                 done.missing += blob.data is None
-        write(records.copied(record))
+        write(copy)
         done.events += 1
         if progress is not None and done.events % CHUNK == 0:
             progress(done.events, None if run_id else done.head.position)
@@ -136,7 +148,7 @@ class Source:
 class Checked:
     """What a whole export file holds, all of it in order."""
 
-    __slots__ = ("at_digest", "blobs", "end", "heading", "missing", "trackings")
+    __slots__ = ("at_digest", "blobs", "end", "heading", "lost", "missing", "trackings")
 
     def __init__(self) -> None:
         self.heading: Heading | None = None
@@ -146,6 +158,7 @@ class Checked:
         self.trackings: list[CopiedTracking] = []
         self.blobs = 0
         self.missing = 0
+        self.lost = 0
 
 
 def check(source: Source, at_position: int = 0, progress: Progress | None = None) -> Checked:
@@ -192,7 +205,7 @@ def import_(
         end = found.end if new else head
         records.restore(head, end, lambda: _after(source, head.position), found.trackings)
     known = min(head.position, found.end.position)
-    return Imported(log.head(), new, known, found.blobs, found.missing)
+    return Imported(log.head(), new, known, found)
 
 
 def _take(found: Checked, copy: Copy, at_position: int) -> str | None:
@@ -213,6 +226,7 @@ def _take(found: Checked, copy: Copy, at_position: int) -> str | None:
         ):
             return f"(position {record.position}) does not follow position {found.end.position}"
         found.end = Head(record.position, record.digest)
+        found.lost += copy.archive is not None
         if record.position == at_position:
             found.at_digest = record.digest
     elif isinstance(copy, CopiedBlob):

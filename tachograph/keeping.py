@@ -11,7 +11,19 @@ from tachograph.domain.errors import TachographError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Protocol
+
+    class Keeper(Protocol):
+        """Something that goes on beside a recording."""
+
+        def start(self) -> None:
+            """Begin."""
+            ...
+
+        def stop(self) -> None:
+            """Stop, and return when nothing of it goes on any more."""
+            ...
+
 
 MAX_WARNINGS = 200
 """Warnings noted per attempt; one more note then says that the rest was left out."""

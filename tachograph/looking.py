@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from tachograph import projecting, reading
 from tachograph.domain.errors import StoreFullError, StoreReadOnlyError
+from tachograph.domain.records import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,4 +60,24 @@ def find_run(services: Services, text: str, *, report: Report | None = None) -> 
 def summary_of(services: Services, run_id: str, *, report: Report | None = None) -> Fields:
     """Return what is known of a run, with its status as of now. Raises RunNotFoundError."""
     judging = judge_of(services)
-    return ask(services, lambda view: reading.summary(view, judging, run_id), report=report)
+    found = ask(services, lambda view: reading.summary(view, judging, run_id), report=report)
+    bodies = found["bodies"]
+    if bodies is not None and bodies["state"] == "archived" and _has_body(services, run_id):
+        found["bodies"] = None  # a copy of a store: the archive was that of the original
+    return found
+
+
+def _has_body(services: Services, run_id: str) -> bool:
+    """Say whether the first event of a run has its body in the log: those go first."""
+    return any(
+        type(record) is Record and not record.absent
+        for record in services.log.read_stream(run_id, limit=1)
+    )
+
+
+def audit_of(services: Services, run_id: str, *, report: Report | None = None) -> Fields:
+    """Return everything that explains a run. Raises RunNotFoundError."""
+    from tachograph.auditing import audit
+
+    summary = summary_of(services, run_id, report=report)
+    return audit(services.repository, services.payloads, summary)

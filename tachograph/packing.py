@@ -18,6 +18,10 @@ class Packing:
         self._codec = codec
         self._redactor = redactor
 
+    def hide(self, redactor: Redactor | None) -> None:
+        """Take out what this redactor knows, from now on."""
+        self._redactor = redactor
+
     def pack(self, value: Any, root: str) -> bytes:
         """Return the bytes of a value without its secrets.
 

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from tachograph.domain.blobref import BlobRef
     from tachograph.packing import Packing
     from tachograph.ports import Blobs
 
@@ -41,6 +42,10 @@ class Payloads:
         if len(data) <= self._inline_bytes:
             return value
         return self._blobs().put(data)
+
+    def store_apart(self, value: Any, root: str) -> BlobRef:
+        """Return a reference to the durable blob of a value, however small it is."""
+        return self._blobs().put(self._packing.pack(value, root))
 
     def load(self, stored: Any) -> Any:
         """Return the value that `store` was given. Raises BlobMissingError."""

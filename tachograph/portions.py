@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from tachograph.domain.errors import StoreCorruptError, StoreError, TachographError
+from tachograph.domain.bodies import ERASED, LOST
+from tachograph.domain.errors import (
+    BodyLostError,
+    StoreCorruptError,
+    StoreError,
+    TachographError,
+)
 from tachograph.domain.events import EVENT_TYPES, upcast
-from tachograph.projections.folding import ERASED, PREFIX, RUN_TOPICS, unknown
+from tachograph.projections.folding import PREFIX, RUN_TOPICS, unknown
 from tachograph.projections.views import PROJECTIONS, Mark
 
 TYPE_CHECKING = False
@@ -186,13 +192,18 @@ def _fields(record: Record, unpack: Callable[[bytes], Any]) -> dict[str, Any]:
     if type(record.stream) is not str:
         raise TypeError(f"the stream of a run is a text, not {record.stream!r}")
     if record.absent:
-        return {
-            ERASED: True,
-            "time_us": record.time_us,
-            "originator_version": record.version,
-        }
-    fields: dict[str, Any] = unpack(record.body)
+        return _gone(record)
+    try:
+        body = record.body
+    except BodyLostError:
+        return {**_gone(record), LOST: True}  # all other runs stay readable
+    fields: dict[str, Any] = unpack(body)
     fields["originator_version"] = record.version
     if topic in _UPCAST or "class_version" in fields:
         upcast(topic, fields)
     return fields
+
+
+def _gone(record: Record) -> dict[str, Any]:
+    """Return what is known of an event whose body is not there."""
+    return {ERASED: True, "time_us": record.time_us, "originator_version": record.version}

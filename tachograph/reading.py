@@ -28,7 +28,9 @@ INTERRUPTED = "interrupted"
 BLOCKED = "blocked"
 WAITING = "waiting"
 OPEN_STATUSES = (RUNNING, INTERRUPTED, BLOCKED, WAITING)
-STATUSES = (*OPEN_STATUSES, "cancelled", "expired", *OUTCOMES)
+GONE_STATUSES = ("erased", "unreadable")
+"""Of runs whose events nobody can read: erased, or in an archive that is lost."""
+STATUSES = (*OPEN_STATUSES, "cancelled", "expired", *OUTCOMES, *GONE_STATUSES)
 """Every status that a run can be seen in."""
 
 MOST_CANDIDATES = 10

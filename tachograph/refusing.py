@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tachograph.domain import attention, errors
 from tachograph.domain import plan as plans
+from tachograph.domain.forking import begun_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def refusal(run: Run, obstacle: Obstacle) -> errors.RefusalError:
         return errors.RunOwnedError(run.id, obstacle.text.removeprefix("it is at work: "))
     if code == attention.EFFECTS_IN_DOUBT:
         key = next(key for key in run.effects_in_doubt if not run.effects[key]["idempotent"])
-        return errors.EffectInDoubtError(run.id, key, run.effects[key]["epoch"])
+        return errors.EffectInDoubtError(run.id, key, begun_in(run.effects[key]["epoch"]))
     if code == plans.WAITING:
         return errors.DependenciesWaitingError(run.id, obstacle.text.removeprefix("it waits for "))
     if code.startswith(attention.APPROVAL):

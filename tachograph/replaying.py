@@ -101,7 +101,7 @@ def states(
         after = _plain(run)
         changed = tuple(changes(before, after, without=_EVERY_EVENT))
         before = after
-        yield Moment(record, fields["by"], run, changed)
+        yield Moment(record, fields.get("by", []), run, changed)
 
 
 def strict(repository: RunRepository, run_id: str, views: StoredViews) -> Agreement:

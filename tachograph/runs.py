@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tachograph.domain.bodies import ERASED
 from tachograph.domain.errors import MalformedValueError, UnknownEventTypeError
 from tachograph.domain.events import upcast
 from tachograph.domain.records import NewRecord, SnapshotRecord
@@ -78,13 +79,16 @@ class RunRepository:
             snapshot = SnapshotRecord(
                 run.id, run.version, self.packing.pack(run.to_snapshot(), "state")
             )
-        return self.log.append([self._record(event) for event in events], snapshot=snapshot)
+        return self.log.append([self.record_of(event) for event in events], snapshot=snapshot)
 
     def fields(self, record: Record) -> Fields:
         """Return an event's fields as of today's version, with its place and version.
 
-        Raises UnknownEventTypeError. An event whose body was archived cannot be read.
+        Of an event whose body was erased, only these are known. Raises UnknownEventTypeError,
+        and BodyLostError when an archive cannot give the body back.
         """
+        if record.absent:
+            return header_fields(record)
         fields: Fields = self.packing.unpack(record.body)
         fields["originator_id"] = record.stream
         fields["originator_version"] = record.version
@@ -94,10 +98,21 @@ class RunRepository:
             place = f"position {record.position}"
             raise UnknownEventTypeError(record.topic, place) from None
 
-    def _record(self, event: Event) -> NewRecord:
+    def record_of(self, event: Event) -> NewRecord:
+        """Return an event as the log takes it."""
         fields = dict(vars(event))
         stream = fields.pop("originator_id")
         version = fields.pop("originator_version")
         if event.class_version > 1:
             fields["class_version"] = event.class_version
         return NewRecord(stream, version, event.TOPIC, event.time_us, self.packing.pack(fields, ""))
+
+
+def header_fields(record: Record) -> Fields:
+    """Return what is known of an event without its body."""
+    return {
+        ERASED: True,
+        "time_us": record.time_us,
+        "originator_id": record.stream,
+        "originator_version": record.version,
+    }

@@ -6,6 +6,7 @@ names of their parts.
 
 from __future__ import annotations
 
+from tachograph.domain.iso_time import iso
 from tachograph.domain.outcome import is_terminal
 from tachograph.domain.recovery import Recovery
 
@@ -47,6 +48,8 @@ def card_shape(run: Fields) -> Fields:
         "progress": progress_shape(run["progress"]),
         "blocked": run["blocked"],
         "needsAttention": bool(run["attention"]),
+        "origin": _shape(run["origin"]),
+        "revision": _shape(run["revision"]),
     }
 
 
@@ -62,7 +65,6 @@ def summary_shape(run: Fields) -> Fields:
         "phases": [{"name": name, **_shape(phase)} for name, phase in run["phases"].items()],
         "phasesOmitted": run["phases_omitted"],
         "verdict": _shape(run["verdict"]),
-        "revision": _shape(run["revision"]),
         "checkpoint": _shape(run["checkpoint"]),
         "diagnostics": dict(run["counters"]),
         "artifacts": [
@@ -86,6 +88,7 @@ def summary_shape(run: Fields) -> Fields:
         "resume": _shape(run["resume"]),
         "retryCount": run["futile"],
         "archived": run["archived"],
+        "bodies": _shape(run["bodies"]),
         "version": run["version"],
         "lastPosition": run["updated_position"],
         "resumeCommand": _resume_command(run),
@@ -143,25 +146,28 @@ def resumption_shape(run_id: str, done: Resumption) -> Fields:
     }
 
 
-def explanation_shape(run: Fields, judged: Fields | None, resume: Fields | None) -> Fields:
-    """Return why a run stands as it does."""
-    return {
-        "jobRunId": run["id"],
-        "command": run["command"],
-        "status": run["status"],
-        "statusReason": run["status_reason"],
-        "semanticOutcome": run["outcome"],
-        "reasonCode": run["reason_code"],
-        "semanticReason": run["reason"],
-        "verdict": _shape(judged),
-        "stall": _shape(run["stall"]),
-        "resume": None
-        if resume is None
-        else {**_shape(resume), "result": _shape(resume["result"])},
-        "attention": [
-            {"reason": reason, "detail": detail} for reason, detail in run["attention"].items()
-        ],
+def explanation_shape(audit: Fields) -> Fields:
+    """Return why a run stands as it does; `audit` is that of `auditing.audit`."""
+    names = {"run_id": "jobRunId", "outcome": "semanticOutcome", "reason": "semanticReason"}
+    names |= {"judged": "verdict"}
+    shaped: Fields = {
+        names.get(name) or _camel(name): _deep(value) for name, value in audit.items()
     }
+    if audit["resume"] is not None:  # what an adapter said keeps its own names
+        shaped["resume"]["result"] = _shape(audit["resume"]["result"])
+    shaped["attention"] = [
+        {"reason": reason, "detail": detail} for reason, detail in audit["attention"].items()
+    ]
+    return shaped
+
+
+def _deep(value: Any) -> Any:
+    """Return stored fields with the names and times of JSON, however deep."""
+    if isinstance(value, list):
+        return [_deep(each) for each in value]
+    if type(value) is dict:
+        return {name: _deep(each) for name, each in _shape(value).items()}
+    return value
 
 
 def timeline_shape(entries: list[Fields]) -> list[Fields]:
@@ -187,27 +193,6 @@ def progress_shape(progress: Fields | None) -> Fields | None:
         "totalUnits": progress["total"],
         "unitLabel": progress["unit"],
     }
-
-
-def iso(time_us: int | None) -> str | None:
-    """Return a time in UTC, to the millisecond; None for none, or one that ISO 8601 cannot hold.
-
-    >>> iso(1_700_000_000_123_456), iso(None), iso(2**62)
-    ('2023-11-14T22:13:20.123Z', None, None)
-    """
-    if time_us is None:
-        return None
-    from time import gmtime, strftime
-
-    seconds, rest_us = divmod(time_us, 1_000_000)
-    try:
-        moment = gmtime(seconds)
-    except (OverflowError, OSError, ValueError):
-        return None
-    if not 1 <= moment.tm_year <= 9999:
-        return None
-    # %Y is not padded on every platform.
-    return f"{moment.tm_year:04}-{strftime('%m-%dT%H:%M:%S', moment)}.{rest_us // 1000:03}Z"
 
 
 def _shape(fields: Any) -> Any:

@@ -6,7 +6,7 @@ Pure: it says what happened and decides nothing.
 from __future__ import annotations
 
 from tachograph.domain import attention
-from tachograph.shapes import iso
+from tachograph.domain.iso_time import iso
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,11 +6,12 @@ No light command imports it.
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tachograph import exporting, projecting, replaying, storing, verifying
+from tachograph import anchoring, exporting, projecting, replaying, storing, verifying
+from tachograph.bodykeeping import needed_archives, open_log
+from tachograph.bodykeeping import problems as archive_problems
 from tachograph.bootstrap import find
 from tachograph.domain.copies import CopiedBlob, CopiedRecord, CopiedTracking, Heading
 from tachograph.domain.errors import (
@@ -20,8 +21,11 @@ from tachograph.domain.errors import (
     StoreReadOnlyError,
 )
 from tachograph.domain.records import Problem
+from tachograph.erasurekeeping import problems as erasure_problems
+from tachograph.erasurekeeping import refuse_copies
 from tachograph.infra import settings, store_folder, store_lines
 from tachograph.infra.blobs import Blobs
+from tachograph.infra.body_archives import BodyArchives
 from tachograph.infra.codec import Codec
 from tachograph.infra.lmdb_environment import open_environment
 from tachograph.infra.lmdb_log import LMDBLog
@@ -30,8 +34,9 @@ from tachograph.infra.store_records import StoreRecords
 from tachograph.verifying import reason
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
+    from tachograph.anchoring import Anchor
     from tachograph.bootstrap import Services
     from tachograph.domain.records import Head, Record
     from tachograph.exporting import Copy, Exported, Imported
@@ -121,7 +126,11 @@ def describe(services: Services) -> dict[str, Any]:
 
 
 def verify(
-    store: str, *, anchor: Head | None = None, progress: Progress | None = None
+    store: str,
+    *,
+    anchor: Head | None = None,
+    anchors: Sequence[Anchor] = (),
+    progress: Progress | None = None,
 ) -> Iterator[Problem]:
     """Yield every problem of the store in a folder. It must not be open in this process.
 
@@ -133,7 +142,7 @@ def verify(
         for text in damage:
             yield Problem("page", 0, text)
         if not damage:
-            yield from _verify(store, anchor, progress)
+            yield from _verify(store, anchor, anchors, progress)
     except (StoreBusyError, StoreNotFoundError, StoreReadOnlyError):
         raise
     except StoreError as error:  # a wrong map size looks like a lack of memory
@@ -141,13 +150,18 @@ def verify(
 
 
 def backup(services: Services, target: str, progress: Progress | None = None) -> Backup:
-    """Copy an open store to a new folder, and verify the copy."""
+    """Copy an open store to a new folder, and verify the copy.
+
+    Raises ErasurePendingError while something is erased in part, and keeps no copy then.
+    """
     return storing.backup(
         files(services),
         services.blobs,
         target,
         verify=verify,
-        open_log=lambda folder: _open_log(store_folder.log_folder(folder)),
+        open_log=lambda folder: open_log(store_folder.log_folder(folder)),
+        archives=lambda: needed_archives(services.log),
+        check=lambda: refuse_copies(services.folder),
         progress=progress,
     )
 
@@ -155,8 +169,13 @@ def backup(services: Services, target: str, progress: Progress | None = None) ->
 def compact(store: str, *, dry_run: bool = False) -> Compaction:
     """Make a store smaller. It must not be open in this process."""
     blobs = Blobs(store_folder.blob_folder(store))
+    bodies = BodyArchives(store_folder.archive_folder(store))
     return storing.compact(
-        StoreFiles(store), blobs, _reading_codec(), open_log=_open_log, dry_run=dry_run
+        StoreFiles(store),
+        blobs,
+        _reading_codec(),
+        open_log=lambda folder: open_log(folder, bodies),
+        dry_run=dry_run,
     )
 
 
@@ -227,19 +246,24 @@ def line(copy: Copy) -> dict[str, Any]:
     return _LINES[type(copy)](copy)
 
 
-def _verify(store: str, anchor: Head | None, progress: Progress | None) -> Iterator[Problem]:
+def _verify(
+    store: str, anchor: Head | None, anchors: Sequence[Anchor], progress: Progress | None
+) -> Iterator[Problem]:
     environment = open_environment(store_folder.log_folder(store), create=False, readonly=True)
     try:
-        records = StoreRecords(environment)
+        records, log = StoreRecords(environment), LMDBLog(environment)
         yield from records.lost_databases()
         yield from verifying.verify(
-            LMDBLog(environment),
+            log,
             _reading_codec(),
             Blobs(store_folder.blob_folder(store)),
             records.snapshots(),
             anchor=anchor,
             progress=progress,
         )
+        yield from verifying.guarded(archive_problems(store, log))
+        yield from verifying.guarded(erasure_problems(store, log))
+        yield from verifying.guarded(anchoring.check(log, anchors))
     finally:
         environment.close()
 
@@ -247,15 +271,6 @@ def _verify(store: str, anchor: Head | None, progress: Progress | None) -> Itera
 def _reading_codec() -> Codec:
     """Return a codec that reads values of custom types that nobody registered here."""
     return Codec(keep_custom=True)
-
-
-@contextmanager
-def _open_log(folder: str) -> Iterator[LMDBLog]:
-    environment = open_environment(folder, create=False, readonly=True)
-    try:
-        yield LMDBLog(environment)
-    finally:
-        environment.close()
 
 
 def _lines(path: str) -> Iterable[str]:

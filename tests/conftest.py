@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 settings.register_profile("tachograph", deadline=None, print_blob=True)
 settings.load_profile("tachograph")
 
-CLEARED_PREFIXES = ("TACHO_", "XDG_", "OPENCLAW_")
+CLEARED_PREFIXES = ("TACHO_", "HM_", "XDG_", "OPENCLAW_")
 CLEARED = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLUMNS", "LINES")
 
 

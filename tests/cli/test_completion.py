@@ -56,6 +56,17 @@ def test_the_store_completes(
     assert complete(words) == offered
 
 
+def test_an_erased_run_is_offered_without_its_command(
+    run: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here(capsys, "run", "cancel", "job", "--reason", "a test")
+    done = here(capsys, "store", "erase", "job", "--reason", "a test", "--apply")
+
+    assert done.returncode == 0, done.stderr
+    assert complete("run status ") == ["job"]
+    assert complete("run start ") == []
+
+
 def test_without_a_store_there_is_nothing_to_offer(store_environment: Path) -> None:
     assert complete("run status ") == []
     assert not store_environment.exists()

@@ -14,11 +14,26 @@ from tachograph.domain import errors
 
 # Errors that say no more than "it did not work": exit code 1 is meant.
 PLAIN_FAILURES = {
+    "ArtifactFolderError",
+    "ArtifactsTakenError",
+    "BodiesStayError",
+    "ErasurePendingError",
+    "ErasureUnfinishedError",
     "FileChangedError",
+    "ForkRefusedError",
+    "RunExistsError",
+    "GuardWithheldError",
+    "MaintenanceStepNotFoundError",
+    "PlanError",
+    "ProjectFileError",
+    "SchedulesUnavailableError",
+    "StepUnplannedError",
+    "SigningUnavailableError",
     "RunUnfinishedError",
     "NotResumableError",
     "PlanChangedError",
     "AdapterUnusableError",
+    "PageUnwritableError",
     "TimerCommandError",
     "TimerUnavailableError",
     "StoreFailedError",
@@ -49,6 +64,7 @@ PLAIN_FAILURES = {
     "TrackingConflictError",
     "UnknownEventTypeError",
     "UnregisteredTypeError",
+    "VerdictSameError",
 }
 
 

@@ -45,11 +45,16 @@ COMMANDS: list[tuple[str, set[str]]] = [
     ("run fallback large small", set()),
     ("run note hello", set()),
     ("run judge --inputs 3 --outputs 3", set()),
+    ("run judge --inputs 3 --fact asked=3", set()),
+    ("run expect --inputs 3 --minimum-fraction 0.5", set()),
+    ("run answer --phase p --batch 3 --asked 5 --parsed 4 --text answer", set()),
     ("run finish --outcome partial", set()),
     ("run fail --reason disk", set()),
     ("run cancel job --reason test", set()),
     ("watchdog run --once", set()),
     ("watchdog run --once --auto-resume --json", JSON),
+    ("watchdog run --once --anchor-file {file}", set()),
+    ("watchdog run --once --anchor-file {file}.new", JSON),
 ]
 
 SCRIPT = """

@@ -163,6 +163,7 @@ class TestMapper:
             epoch=1,
             owner={"kind": "process", "host": "ada", "pid": 17},
             reason=None,
+            orchestrator=None,
         )
 
     def test_a_run_of_an_earlier_version_is_loaded(self, runs: Runs) -> None:

@@ -71,7 +71,7 @@ def ids(views: ViewStore, prefix: str, limit: int = 10) -> list[str]:
 
 def test_new_views_are_at_the_start_of_the_log(views: ViewStore) -> None:
     with views.read() as reader:
-        assert [reader.mark(name) for name in VERSIONS] == [Mark(0, GENESIS_DIGEST)] * 2
+        assert [reader.mark(name) for name in VERSIONS] == [Mark(0, GENESIS_DIGEST)] * 3
         assert list(reader.cards()) == []
 
 
@@ -295,6 +295,15 @@ def test_an_entry_comes_back_by_its_version(views: ViewStore) -> None:
     }
     with pytest.raises(StoreCorruptError, match="entries is missing"):
         views.update(lambda writer: writer.timeline_entry(2, 301))
+
+
+def test_the_entries_of_one_run_can_be_dropped(views: ViewStore) -> None:
+    views.update(fill_timelines)
+    views.update(lambda writer: writer.drop_entries(255))
+
+    with views.read() as reader:
+        assert [len(reader.timeline(run_id)) for run_id in "abcd"] == [3, 3, 0, 3]
+    views.update(lambda writer: writer.drop_entries(999))
 
 
 # Rebuilding and discarding.

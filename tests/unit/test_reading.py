@@ -150,6 +150,7 @@ def test_a_run_without_an_attempt_waits(bench: Viewed) -> None:
 def test_every_status_is_listed() -> None:
     assert set(reading.STATUSES) == {
         *("running", "interrupted", "blocked", "waiting", "cancelled", "expired"),
+        *("erased", "unreadable"),
         *OUTCOMES,
     }
 

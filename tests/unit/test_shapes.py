@@ -10,7 +10,6 @@ from given_when_then import NOW_US
 from viewed import Viewed, everything
 
 from tachograph import reading, shapes
-from tachograph.shapes import iso
 
 
 @pytest.fixture
@@ -116,21 +115,3 @@ def test_names_of_an_owner_are_those_of_json(bench: Viewed) -> None:
         "bootId": "b",
         "pidNamespace": "4",
     }
-
-
-@pytest.mark.parametrize(
-    ("time_us", "expected"),
-    [
-        (0, "1970-01-01T00:00:00.000Z"),
-        (-1, "1969-12-31T23:59:59.999Z"),
-        (951_782_400_000_000, "2000-02-29T00:00:00.000Z"),
-        (-62_135_596_800_000_000, "0001-01-01T00:00:00.000Z"),
-        (-62_135_596_800_000_001, None),
-        (253_402_300_799_999_999, "9999-12-31T23:59:59.999Z"),
-        (253_402_300_800_000_000, None),
-        (2**63 - 1, None),
-        (2**90, None),
-    ],
-)
-def test_times_are_iso_8601_in_utc(time_us: int, expected: str | None) -> None:
-    assert iso(time_us) == expected

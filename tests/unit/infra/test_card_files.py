@@ -84,3 +84,11 @@ def test_removing_what_is_not_there_is_done_already(tmp_path: Path) -> None:
 
     assert workspace_files.read(tmp_path / "none") is None
     assert (tmp_path / "full").is_dir()
+
+
+def test_a_pipe_in_the_place_of_a_card_holds_nobody_up(files: CardFiles) -> None:
+    files.folder.mkdir(parents=True)
+    os.mkfifo(files.path("a"))
+
+    with pytest.raises(UnreadableCardError, match="it is no regular file"):
+        files.text("a")

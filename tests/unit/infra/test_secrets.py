@@ -100,3 +100,13 @@ def test_a_private_key_in_a_variable_does_not_stay() -> None:
 
     assert found is not None
     assert found.redact(f"cannot parse {line}") == f"cannot parse {MARKER}"
+
+
+def test_secrets_of_other_environments_are_known_too() -> None:
+    """Those of processes that are to be started: named alike, they may differ in each."""
+    one, two = {"API_TOKEN": "abcdef123"}, {"API_TOKEN": "ghijkl456", "CUSTOMER": "ACME Corp."}
+    found = redactor({}, ["CUSTOMER"], one, two)
+
+    assert found is not None
+    assert found.redact("abcdef123 ghijkl456 ACME Corp.") == "[redacted] [redacted] [redacted]"
+    assert redactor({}, ["CUSTOMER"], {}) is None

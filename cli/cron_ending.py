@@ -11,6 +11,7 @@ from tachograph.domain.cron_log import VALIDATION as VALIDATION_LINE
 from tachograph.domain.errors import FencedError, RefusalError, TachographError
 from tachograph.domain.exit_ledger import VALIDATION, LedgerRow, ReportedStatus, row_time
 from tachograph.domain.exit_report import LABELS
+from tachograph.domain.outcome import is_outcome, traits
 from tachograph.executing import Verdict
 from tachograph.harnessing import (
     STEPS_DEFERRED,
@@ -209,7 +210,8 @@ class Ending:
         if own_summary and report is not None:
             self._write_summary(verdict, code, short(shown, guard))
         judged = 1 if report is None else report.exit_code
-        final = code or self._signalled() or judged or int(self.traces.broken)
+        spoiled = self.traces.broken or _failed(verdict)
+        final = code or self._signalled() or judged or int(spoiled)
         self._last_lines(report, final)
         tell(self, verdict, report, guard, final)
         return final
@@ -303,3 +305,10 @@ class Ending:
         self.note(f"{label}: {self.job}")
         self.note(f"{now} {self.job} exit={final}")
         self.traces.close()
+
+
+def _failed(verdict: Verdict | None) -> bool:
+    """Say whether the run failed by its verdict, such as by a run within it that failed."""
+    if verdict is None or not is_outcome(verdict.outcome):
+        return False
+    return traits(verdict.outcome, verdict.reason_code).fails_step

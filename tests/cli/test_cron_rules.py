@@ -299,6 +299,16 @@ class TestParents:
 
         assert self.parent(ID) == "outer"
 
+    def test_a_run_within_that_failed_is_in_the_exit_code(self, root: Path, tmp_path: Path) -> None:
+        """G12: a script that swallows the exit code of what it runs has not done its work."""
+        script = "tacho run exec --name inner -- false; exit 0"
+        done = line(*shell(script), cwd=tmp_path, job="outer")
+        traces = Traces(root, "outer")
+
+        assert done.returncode == 1
+        assert outcome(traces.run_id)[0] == "failed"
+        assert not traces.guard.exists()
+
     def test_it_can_be_named(self, tmp_path: Path) -> None:
         line("--parent", "some-run", "--id", ID, "--", "true", cwd=tmp_path)
 

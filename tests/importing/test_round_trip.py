@@ -60,15 +60,18 @@ def carried_over(
 def test_a_run_is_the_same_elsewhere(
     tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch, stops: tuple[int, ...]
 ) -> None:
+    run_id = ""
     for stop in stops:
         with pytest.raises(KeyboardInterrupt), record("tidy", {"items": ITEMS}) as run:
+            run_id = run.id
             work(run, stop)
     if not stops:
         with record("tidy", {"items": ITEMS}) as run:
+            run_id = run.id
             work(run)
-    there = run_of(run.id)
-    before, after = carried_over(run.id, tmp_path, capsys, monkeypatch)
-    here_now = run_of(run.id)
+    there = run_of(run_id)
+    before, after = carried_over(run_id, tmp_path, capsys, monkeypatch)
+    here_now = run_of(run_id)
 
     assert {name: after[name] for name in SAME} == {name: before[name] for name in SAME}
     assert [(each["name"], each["startedAt"]) for each in after["phases"]] == [

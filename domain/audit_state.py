@@ -5,13 +5,14 @@ Facts only, folded from events: it decides nothing and refuses nothing.
 
 from __future__ import annotations
 
-from tachograph.domain.answers import Answers
 from tachograph.domain.recovery_state import RecoveryState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from tachograph.domain.answers import Answers
 
     Fields = dict[str, Any]
 
@@ -61,6 +62,8 @@ def _expectations_declared(run: AuditState, fields: Fields) -> None:
 
 
 def _answer_received(run: AuditState, fields: Fields) -> None:
+    from tachograph.domain.answers import Answers  # most short commands meet none
+
     run.answers.setdefault(fields["phase"] or "", Answers()).take(fields)
 
 

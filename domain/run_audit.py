@@ -6,7 +6,6 @@ What judges is imported when something is judged: most short commands judge noth
 from __future__ import annotations
 
 from tachograph.domain import checks, errors, events, outcome
-from tachograph.domain.answers import FAULTS
 from tachograph.domain.run_recovery import RecoveryCommands
 
 TYPE_CHECKING = False
@@ -70,6 +69,8 @@ class AuditCommands(RecoveryCommands):
             if said is not None:
                 checks.text(what, said)
         if fault is not None:
+            from tachograph.domain.answers import FAULTS
+
             checks.one_of("fault", fault, FAULTS)
         self._record(
             events.AnswerReceived,

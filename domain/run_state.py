@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from tachograph.domain import audit_state, maintenance_state, recovery_state
-from tachograph.domain.answers import Answers
-from tachograph.domain.blank import says_nothing
 from tachograph.domain.bodies import ERASED, erasure
 from tachograph.domain.errors import VersionGapError
 from tachograph.domain.index_set import IndexSet
@@ -15,6 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from tachograph.domain.answers import Answers
 
     Fields = dict[str, Any]
 
@@ -188,11 +188,20 @@ class RunState(MaintenanceState):
         state = _unshared(fields)
         del state["snapshot_format"]
         phases = [Phase.from_fields(phase) for phase in state.pop("phases")]
-        answers = {name: Answers.from_fields(each) for name, each in state.pop("answers").items()}
+        answers = _answers(state.pop("answers"))
         vars(self).update(state)
         self.answers = answers
         self.phases = {phase.name: phase for phase in phases}
         return True
+
+
+def _answers(stored: Fields) -> dict[str, Answers]:
+    """Restore what was asked and answered; most runs record nothing of it."""
+    if not stored:
+        return {}
+    from tachograph.domain.answers import Answers
+
+    return {name: Answers.from_fields(each) for name, each in stored.items()}
 
 
 def _unshared(fields: Fields) -> Fields:
@@ -284,13 +293,21 @@ def _batches_planned(run: RunState, fields: Fields) -> None:
     phase.items_digest = fields["items_digest"]
 
 
+def _is_blank(output: Any) -> bool:
+    if output is None:  # nothing was handed over: that is no blank output
+        return False
+    from tachograph.domain.blank import says_nothing
+
+    return says_nothing(output)
+
+
 def _batch_completed(run: RunState, fields: Fields) -> None:
     phase = run.phases[fields["phase"]]
     phase.last_version = fields["originator_version"]
     phase.done.add(fields["index"])
     phase.last_batch_version = fields["originator_version"]
     phase.batch_version = phase.batch_version or fields["originator_version"]
-    if not fields["parsed"] and says_nothing(fields["output"]):
+    if not fields["parsed"] and _is_blank(fields["output"]):
         phase.blank += 1
     if fields["inputs"] is not None:
         phase.inputs = (phase.inputs or 0) + fields["inputs"]

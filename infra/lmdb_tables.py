@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tachograph.domain.errors import StoreCorruptError
-from tachograph.infra.body_archives import BodyArchives
 from tachograph.infra.layout import (
     TEXT,
     U32,
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     import lmdb
 
     from tachograph.domain.records import StreamId
+    from tachograph.infra.body_archives import BodyArchives
     from tachograph.infra.lmdb_environment import Database, Environment, Transaction
 
 MAX_STREAMS = 100_000
@@ -35,8 +35,8 @@ class Tables:
     """
 
     __slots__ = (
+        "_bodies",
         "_open",
-        "bodies",
         "environment",
         "head",
         "index",
@@ -56,8 +56,7 @@ class Tables:
     ) -> None:
         self.environment = environment
         self.name = name
-        self.bodies = bodies or BodyArchives.beside(environment.folder)
-        """Where the bodies are that were moved out of the log."""
+        self._bodies = bodies
         self.records = encode_text(f"{name}.records")
         """Position -> header and body."""
         self.index = encode_text(f"{name}.index")
@@ -78,6 +77,15 @@ class Tables:
         self.known_streams: dict[bytes, StreamId] = {}
         """Stream key -> id, as far as known."""
         self._open = False
+
+    @property
+    def bodies(self) -> BodyArchives:
+        """Where the bodies are that were moved out of the log; most logs have all of theirs."""
+        if self._bodies is None:
+            from tachograph.infra.body_archives import BodyArchives
+
+            self._bodies = BodyArchives.beside(self.environment.folder)
+        return self._bodies
 
     def open(self, *, create: bool = True) -> bool:
         """Find the databases, or make them; return False if there are none and none may be made."""

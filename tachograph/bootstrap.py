@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 
 from tachograph.domain.errors import InvalidValueError, StoreCorruptError, StoreNotFoundError
-from tachograph.domain.ids import is_run_id
 from tachograph.infra import clock, settings, store_folder
 from tachograph.infra.codec import Codec
 from tachograph.infra.host import this_host
@@ -283,13 +282,19 @@ def orchestrator() -> str | None:
     nothing is kept in this process (a later run in it is no part of an earlier one).
     """
     found = _named_orchestrator()
-    return found[1] if found is not None and is_run_id(found[1]) else None
+    return found[1] if found is not None and _is_run_id(found[1]) else None
 
 
 def refused_id() -> tuple[str, str] | None:
     """Return the variable that names an orchestrator run by what can be no id, and that text."""
     found = _named_orchestrator()
-    return None if found is None or is_run_id(found[1]) else found
+    return None if found is None or _is_run_id(found[1]) else found
+
+
+def _is_run_id(text: str) -> bool:
+    from tachograph.domain.ids import is_run_id  # most commands are called by no orchestrator
+
+    return is_run_id(text)
 
 
 def _named_orchestrator() -> tuple[str, str] | None:

@@ -27,9 +27,8 @@ from tachograph.cli.limits import check_time_limit
 from tachograph.cli.opening import open_store
 from tachograph.cli.starts import environment
 from tachograph.cli.wrapping import CANNOT_RUN, NOT_THERE
-from tachograph.continuing import start_phase
+from tachograph.continuing import record_worker, start_phase
 from tachograph.domain.cron_log import OURS, STEPS
-from tachograph.domain.errors import ProcessNotFoundError
 from tachograph.domain.exit_ledger import BOOTSTRAP, BOOTSTRAP_REASON, of_the_harness, row_time
 from tachograph.domain.ids import check_run_id as check_parent
 from tachograph.domain.liveness import GONE
@@ -245,7 +244,7 @@ def _run(session: Session, services: Services, params: Params, ending: Ending) -
     with contextlib.ExitStack() as until_it_ended:
 
         def begin(pid: int) -> None:
-            _record_worker(session, services, pid)
+            record_worker(session, services.owner, pid)
             if ending.signals:
                 raise StoppedEarlyError
             if not ending.is_wrapper:
@@ -263,15 +262,6 @@ def _run(session: Session, services: Services, params: Params, ending: Ending) -
             on_started=begin,
             on_output=ending.add_output,
         )
-
-
-def _record_worker(session: Session, services: Services, pid: int) -> None:
-    """Record the process that is about to run the command: while it lives, the run does."""
-    try:
-        worker = services.owner(pid).to_fields()
-    except ProcessNotFoundError:
-        return  # a signal has ended it meanwhile
-    session.execute(lambda run, cause: run.start_worker(cause, worker))
 
 
 def _within(services: Services, run_id: str, begun: int) -> tuple[str, str, str] | None:

@@ -22,8 +22,8 @@ from tachograph.cli.opening import open_store
 from tachograph.cli.recoveries import declared
 from tachograph.cli.starts import environment
 from tachograph.cli.values import pairs
-from tachograph.continuing import start_phase
-from tachograph.domain.errors import FencedError, ProcessNotFoundError, TachographError
+from tachograph.continuing import record_worker, start_phase
+from tachograph.domain.errors import FencedError, TachographError
 from tachograph.domain.expectations import Expectations
 from tachograph.domain.outcome import is_outcome, traits
 from tachograph.domain.recovery import Recovery
@@ -174,7 +174,7 @@ def _run(session: Session, services: Services, follower: Keeper | None, params: 
     with contextlib.ExitStack() as until_it_ended:
 
         def begin(pid: int) -> None:
-            _record_worker(session, services, pid)
+            record_worker(session, services.owner, pid)
             # Not earlier: the child is forked while there is no other thread.
             heartbeat = Heartbeat(session.beat, services.settings.heartbeat_seconds)
             heartbeat.start()
@@ -189,19 +189,6 @@ def _run(session: Session, services: Services, follower: Keeper | None, params: 
             timeout_seconds=params.timeout,
             on_started=begin,
         )
-
-
-def _record_worker(session: Session, services: Services, pid: int) -> None:
-    """Record the process that is about to run the command: while it lives, the run does.
-
-    Raises what forbids it, and then the command does not run: a copy that nobody knows of would
-    work on when we are killed, beside the one that takes the run up.
-    """
-    try:
-        worker = services.owner(pid).to_fields()
-    except ProcessNotFoundError:
-        return  # a signal has ended it meanwhile
-    session.execute(lambda run, cause: run.start_worker(cause, worker))
 
 
 def _not_run(session: Session, error: OSError, params: Params, out: Output) -> int:

@@ -21,7 +21,6 @@ LABELS = {WELL: "SUCCESS", INCOMPLETE: "PARTIAL", BROKEN: "FAILED", PASSED_OVER:
 MECHANICAL = "mechanical_failure"
 SEMANTIC = "semantic_failure"
 STORAGE = "concurrency_storage_failure"
-DIAGNOSTIC = "diagnostic_failure"
 
 RANK = {"unknown": 0, "ok": 1, "degraded": 2, "semantic_fail": 3}
 """Of semantic statuses: the worst of several counts."""

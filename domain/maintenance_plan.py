@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 CYCLE = "cycle"
 NIGHTLY = "nightly"
-TIERS = (CYCLE, NIGHTLY)
 FULL = "full"
 """Both tiers in one run."""
 STEP = "step"

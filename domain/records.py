@@ -88,6 +88,20 @@ class Record(_Fields):
         self.previous_digest = previous_digest
         self.absent = absent
 
+    def with_body(self, body: bytes, *, absent: bool = False) -> Record:
+        """Return the same record, its body held in memory, or gone."""
+        return Record(
+            self.position,
+            self.stream,
+            self.version,
+            self.topic,
+            self.time_us,
+            body,
+            self.digest,
+            self.previous_digest,
+            absent,
+        )
+
 
 class ArchivedRecord(Record):
     """A record whose body is in an archive, and is read from there whenever it is asked for.

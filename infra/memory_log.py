@@ -196,7 +196,7 @@ class MemoryLog:
             key = stream_key(record.stream)[0]
             for each in list(self._streams[key].values()):
                 if each.position != position:
-                    self._replace(_erased(each))
+                    self._replace(each.with_body(b"", absent=True))
             self._snapshots.pop(key, None)
             return position
 
@@ -275,18 +275,3 @@ class MemoryLog:
         self._records.append(added)
         self._streams.setdefault(self._know(record.stream), {})[record.version] = added
         return position
-
-
-def _erased(record: Record) -> Record:
-    """Return a record without its body."""
-    return Record(
-        record.position,
-        record.stream,
-        record.version,
-        record.topic,
-        record.time_us,
-        b"",
-        record.digest,
-        record.previous_digest,
-        absent=True,
-    )

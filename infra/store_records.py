@@ -58,7 +58,7 @@ class StoreRecords:
         archive = None
         if isinstance(record, ArchivedRecord):
             try:
-                return CopiedRecord(_with_body(record))
+                return CopiedRecord(record.with_body(record.body))
             except BodyLostError:
                 archive = record.archive
         elif not record.absent:
@@ -166,17 +166,3 @@ class _Restore(Append):
 
 def _new(record: Record) -> NewRecord:
     return NewRecord(record.stream, record.version, record.topic, record.time_us, record.body)
-
-
-def _with_body(record: ArchivedRecord) -> Record:
-    """Return a record as it was before its body went to an archive. Raises BodyLostError."""
-    return Record(
-        record.position,
-        record.stream,
-        record.version,
-        record.topic,
-        record.time_us,
-        record.body,
-        record.digest,
-        record.previous_digest,
-    )

@@ -32,7 +32,11 @@ class _Store:
     """What the three stores share; `folder` is that of the run in an artifact tree."""
 
     def __init__(
-        self, recording: Recording, *, phase: str | None, folder: str | os.PathLike[str] | None
+        self,
+        recording: Recording,
+        *,
+        phase: str | None = None,
+        folder: str | os.PathLike[str] | None = None,
     ) -> None:
         self._recording = recording
         self._phase = phase
@@ -54,15 +58,6 @@ class _Store:
 class FileCheckpointStore(_Store):
     """Keeps a state of any shape; the job decides whether a resume may go on from it."""
 
-    def __init__(
-        self,
-        recording: Recording,
-        *,
-        phase: str | None = None,
-        folder: str | os.PathLike[str] | None = None,
-    ) -> None:
-        super().__init__(recording, phase=phase, folder=folder)
-
     def load(self) -> Any:
         """Return the state that was saved last, None when there is none."""
         found = self._session.saved_checkpoint("state", self._phase)
@@ -80,15 +75,6 @@ class FileCheckpointStore(_Store):
 
 class OffsetCheckpointStore(_Store):
     """Keeps how far a job is: `offset`, `total`, `migrated` and `skipped`."""
-
-    def __init__(
-        self,
-        recording: Recording,
-        *,
-        phase: str | None = None,
-        folder: str | os.PathLike[str] | None = None,
-    ) -> None:
-        super().__init__(recording, phase=phase, folder=folder)
 
     def load(self, total: int | None = None) -> State | None:
         """Return the state that was saved last, None when there is none.

@@ -10,9 +10,11 @@ from tachograph.domain import errors
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from tachograph.domain.event import Cause
+    from tachograph.domain.owner import Owner
     from tachograph.domain.run import Run
     from tachograph.session import Session
 
@@ -25,6 +27,20 @@ def beat(session: Session) -> None:
     if run.epoch != session.epoch:
         raise errors.FencedError(run.id, session.epoch, run.epoch)
     session.beat()
+
+
+def record_worker(session: Session, describe: Callable[[int], Owner], pid: int) -> None:
+    """Record the process that is about to run a command: while it lives, the run does.
+
+    One that has ended meanwhile is not recorded. Raises what forbids it, and then the command must
+    not run: a copy that nobody knows of would work on when we are killed, beside the one that
+    takes the run up.
+    """
+    try:
+        worker = describe(pid).to_fields()
+    except errors.ProcessNotFoundError:
+        return  # a signal has ended it meanwhile
+    session.execute(lambda run, cause: run.start_worker(cause, worker))
 
 
 def start_phase(

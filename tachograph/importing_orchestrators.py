@@ -12,7 +12,7 @@ from tachograph.domain.errors import RefusalError, SecretLeftError, UnstorableVa
 from tachograph.domain.roll_up import roll_up
 from tachograph.domain.run import Run
 from tachograph.import_desk import IMPORTED, KIND, KNOWN, LEFT_ALONE, UNREADABLE, Row, status
-from tachograph.job_run_records import SCHEMA_VERSION, outcome_of
+from tachograph.job_run_records import head_fault, outcome_of
 from tachograph.record_files import Problem, is_count, moment_us, text_or_none
 from tachograph.record_times import end_of
 from tachograph.retelling import CONTRADICTORY
@@ -32,18 +32,9 @@ _OUTCOMES = {0: outcome.SUCCESS, 1: outcome.FAILED, 2: outcome.PARTIAL}
 
 def summary_fault(value: Any) -> str | None:
     """Say why JSON is no summary of an orchestrator run; None when it is one."""
-    if not isinstance(value, dict):
-        return "it holds no JSON object"
-    version = value.get("schemaVersion")
-    if type(version) is not int or version != SCHEMA_VERSION:
-        return f"its schemaVersion is {version!r}, not {SCHEMA_VERSION}"
-    for name in ("runId", "tierLabel"):
-        if not isinstance(value.get(name), str) or not value[name].strip():
-            return f"its {name} is {value.get(name)!r}, no text"
-    try:
-        ids.check_run_id(value["runId"])
-    except ids.InvalidIdError as error:
-        return str(error)
+    fault = head_fault(value, "runId", "tierLabel")
+    if fault is not None:
+        return fault
     for name in ("startedAt", "finishedAt"):
         if moment_us(value.get(name)) is None:
             return f"its {name} is {value.get(name)!r}, no time"

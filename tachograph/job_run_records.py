@@ -171,23 +171,34 @@ def record_of(
 
 def summary_fault(value: Any) -> str | None:
     """Say why JSON is no summary of a job run; None when it is one."""
-    if not isinstance(value, dict):
-        return "it holds no JSON object"
-    version = value.get("schemaVersion")
-    if type(version) is not int or version != SCHEMA_VERSION:
-        return f"its schemaVersion is {version!r}, not {SCHEMA_VERSION}"
-    for name in ("jobRunId", "command", "inputFingerprint"):
-        if not isinstance(value.get(name), str) or not value[name].strip():
-            return f"its {name} is {value.get(name)!r}, no text"
-    try:
-        ids.check_run_id(value["jobRunId"])
-    except ids.InvalidIdError as error:
-        return str(error)
+    fault = head_fault(value, "jobRunId", "command", "inputFingerprint")
+    if fault is not None:
+        return fault
     if moment_us(value.get("startedAt")) is None:
         return f"its startedAt is {value.get('startedAt')!r}, no time"
     phases = value.get("phases", [])
     if not isinstance(phases, list) or not all(map(_is_phase, phases)):
         return "its phases are no list of objects with a name"
+    return None
+
+
+def head_fault(value: Any, run_id: str, *texts: str) -> str | None:
+    """Say why JSON cannot be a summary of either kind, None when nothing speaks against it.
+
+    `run_id` names the member that holds the run's id, `texts` others that hold some text.
+    """
+    if not isinstance(value, dict):
+        return "it holds no JSON object"
+    version = value.get("schemaVersion")
+    if type(version) is not int or version != SCHEMA_VERSION:
+        return f"its schemaVersion is {version!r}, not {SCHEMA_VERSION}"
+    for name in (run_id, *texts):
+        if not isinstance(value.get(name), str) or not value[name].strip():
+            return f"its {name} is {value.get(name)!r}, no text"
+    try:
+        ids.check_run_id(value[run_id])
+    except ids.InvalidIdError as error:
+        return str(error)
     return None
 
 

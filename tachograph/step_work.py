@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tachograph.bootstrap import DEADLINE, ORCHESTRATOR_VARIABLES
-from tachograph.continuing import start_phase
+from tachograph.continuing import record_worker, start_phase
 from tachograph.domain import outcome
-from tachograph.domain.errors import ProcessNotFoundError, RefusalError, StoreError, TachographError
+from tachograph.domain.errors import RefusalError, StoreError, TachographError
 from tachograph.domain.expectations import Expectations
 from tachograph.domain.gate import judge
 from tachograph.domain.liveness import GONE
@@ -134,9 +134,7 @@ class StepWork:
 
     def _begin(self, session: Session, pid: int, until_it_ended: contextlib.ExitStack) -> None:
         """Record who does the work, and show signs of life from now on."""
-        with contextlib.suppress(ProcessNotFoundError):  # a signal has ended it meanwhile
-            worker = self._services.owner(pid).to_fields()
-            session.execute(lambda run, cause: run.start_worker(cause, worker))
+        record_worker(session, self._services.owner, pid)
         begun = time.monotonic()
 
         def beat() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from tachograph.domain import maintenance_plan
 from tachograph.domain.errors import ProjectFileError, ProjectFileNotFoundError
 from tachograph.domain.maintenance_plan import Gate
-from tachograph.infra import project_file
+from tachograph.infra import project_file, project_models
 from tachograph.infra.project_file import NAME, find, load, parse
 
 WHOLE = """
@@ -261,3 +262,8 @@ def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(tmp_path: Path) -> None:
 
     with pytest.raises(ProjectFileError, match="it is no regular file"):
         load(str(tmp_path / "tachograph.toml"))
+
+
+def test_the_tiers_of_a_file_are_those_of_the_domain() -> None:
+    assert get_args(project_models.LlmTier) == maintenance_plan.LLM_TIERS
+    assert get_args(project_models.Tier) == (maintenance_plan.CYCLE, maintenance_plan.NIGHTLY)

@@ -59,6 +59,11 @@ class LMDBLog:
         self._tables = Tables(environment, name, bodies)
         self._tables.open(create=create)
 
+    @property
+    def tables(self) -> Tables:
+        """Its databases, for what is kept beside them in the same commits."""
+        return self._tables
+
     def create(self) -> None:
         """Make the log, unless it exists."""
         if not self._tables.open():

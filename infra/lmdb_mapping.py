@@ -77,6 +77,11 @@ class Mapping:
         self._claim: FileLock | None = None
         self._open()
 
+    @property
+    def readonly(self) -> bool:
+        """Whether it was opened for reading only."""
+        return self._readonly
+
     def enter(self) -> lmdb.Environment:
         """Pass the gate and return the environment. The caller leaves the gate."""
         if self._pid != _getpid():

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from tachograph.domain.blobref import BlobRef
     from tachograph.domain.liveness import Lease
-    from tachograph.domain.records import Head, NewRecord, Record, SnapshotRecord
+    from tachograph.domain.records import Head, NewRecord, Record, SnapshotRecord, StreamId
 else:
 
     class Protocol:
@@ -35,13 +35,13 @@ class EventLog(Protocol):
         """Return the end of the log."""
         ...
 
-    def stream_version(self, stream: str) -> int:
+    def stream_version(self, stream: StreamId) -> int:
         """Return the highest version of a stream, 0 when it has none."""
         ...
 
     def read_stream(
         self,
-        stream: str,
+        stream: StreamId,
         *,
         after: int | None = 0,
         up_to: int | None = None,
@@ -63,7 +63,7 @@ class EventLog(Protocol):
         """Return events with `after` < position <= `up_to`, newest first when `reverse`."""
         ...
 
-    def snapshot(self, stream: str, *, up_to: int | None = None) -> SnapshotRecord | None:
+    def snapshot(self, stream: StreamId, *, up_to: int | None = None) -> SnapshotRecord | None:
         """Return the latest snapshot of a stream, none newer than version `up_to`."""
         ...
 
@@ -99,11 +99,11 @@ class Blobs(Protocol):
 class Presence(Protocol):
     """Leases and heartbeats: who is here now. Worth nothing after a reboot."""
 
-    def beat(self, stream: str, epoch: int, note: Mapping[str, Any] | None = None) -> None:
+    def beat(self, stream: StreamId, epoch: int, note: Mapping[str, Any] | None = None) -> None:
         """Renew the lease of an attempt."""
         ...
 
-    def lease(self, stream: str) -> Lease | None:
+    def lease(self, stream: StreamId) -> Lease | None:
         """Return the lease on a run, fresh or not."""
         ...
 

@@ -1,0 +1,82 @@
+"""Load jobs from the log, and turn what they recorded into records. Knows no rule of a job."""
+
+from __future__ import annotations
+
+from tachograph.domain.bodies import ERASED
+from tachograph.domain.queue_events import upcast
+from tachograph.domain.queued_job import QueuedJob
+from tachograph.domain.records import NewRecord
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+    from uuid import UUID
+
+    from tachograph.domain.records import Record
+    from tachograph.packing import Packing
+    from tachograph.ports import EventLog
+
+    Fields = dict[str, Any]
+
+
+class QueueRepository:
+    """Jobs in an event log."""
+
+    def __init__(self, log: EventLog, packing: Packing) -> None:
+        self.log = log
+        self.packing = packing
+
+    def get(self, job_id: str) -> QueuedJob | None:
+        """Return a job as its events have left it, or None. Raises BodyLostError."""
+        job = QueuedJob()
+        for record in self.records(job_id):
+            job.evolve(record.topic, self.fields(record))
+            if record.version == 1:
+                job.position = record.position
+        return job if job.version else None
+
+    def records(self, job_id: str) -> Sequence[Record]:
+        """Return the records of a job; none for what is no id of one."""
+        stream = stream_of(job_id)
+        return [] if stream is None else self.log.read_stream(stream)
+
+    def history(self, job_id: str) -> list[tuple[Record, Fields]]:
+        """Return the events of a job in order: record, fields as of today's version."""
+        return [(record, self.fields(record)) for record in self.records(job_id)]
+
+    def payload(self, job_id: str) -> Any:
+        """Return the stored form of a job's payload: `Payloads.load` makes the value of it."""
+        stream = stream_of(job_id)
+        first = [] if stream is None else self.log.read_stream(stream, limit=1)
+        return self.fields(first[0]).get("payload") if first else None
+
+    def fields(self, record: Record) -> Fields:
+        """Return the fields of an event as of today's version, with its place and version."""
+        fields: Fields = {ERASED: True} if record.absent else self.packing.unpack(record.body)
+        fields["originator_id"] = str(record.stream)
+        fields["originator_version"] = record.version
+        fields.setdefault("time_us", record.time_us)
+        return upcast(record.topic, fields)
+
+    def records_of(self, job: QueuedJob) -> list[NewRecord]:
+        """Return the records of a job's pending events, and collect these."""
+        return [self._record(event) for event in job.collect_events()]
+
+    def _record(self, event: Any) -> NewRecord:
+        fields = dict(vars(event))
+        stream = stream_of(fields.pop("originator_id"))
+        version = fields.pop("originator_version")
+        if stream is None:
+            raise ValueError(f"{event!r} has no job id")
+        return NewRecord(stream, version, event.TOPIC, event.time_us, self.packing.pack(fields, ""))
+
+
+def stream_of(job_id: str) -> UUID | None:
+    """Return the stream of a job; None for a text that is no id."""
+    from uuid import UUID
+
+    try:
+        return UUID(job_id)
+    except ValueError:
+        return None

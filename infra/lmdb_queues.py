@@ -6,12 +6,15 @@ it was recorded without it, is folded in first.
 
 from __future__ import annotations
 
+import os
+
 from tachograph.domain.errors import StoreNotFoundError, TachographError
+from tachograph.domain.queue_events import QUEUE_EVENTS
 from tachograph.infra.group_commit import Request
 from tachograph.infra.layout import TYPE, U32, encode_text, pack_position
 from tachograph.infra.lmdb_append import Append
 from tachograph.infra.queue_folding import fold, is_of_a_job, stream_of
-from tachograph.infra.queue_rows import MoreIsDueError, QueueRows
+from tachograph.infra.queue_rows import IndexDamagedError, Mark, MoreIsDueError, QueueRows
 from tachograph.infra.queue_tables import LMDBTable
 
 TYPE_CHECKING = False
@@ -32,6 +35,8 @@ CHUNK = 2_000
 """Records that one transaction folds."""
 _NEAR = 200
 """Records after what is known that the commit itself looks at."""
+_FAR = 5_000
+"""Records without any of a job after which the mark is moved for all."""
 
 
 class LMDBQueues:
@@ -53,8 +58,8 @@ class LMDBQueues:
         self.codec = codec
         self.records_of = records_of
         self.name = encode_text(f"{log.tables.name}.queues")
-        self.clean = 0
-        """Up to this position, there is no event of a job that the index lacks."""
+        self._known = 0, 0
+        """An era of the index, and up to where it is known to have every event of a job."""
 
     def decide(self, work: Callable[[Index], T]) -> T:
         """Run `work` on the queues as they are, record all it has saved, or nothing if it raises.
@@ -62,18 +67,26 @@ class LMDBQueues:
         Durable on return.
         """
         self._open()
-        while True:
-            self.catch_up()
-            request = _Decision(self, work)
+        near = _NEAR
+        for mended in (False, True):
             try:
-                self._environment.group.submit(request)
-            except _BehindError:
-                self.clean = 0
-                continue
-            if request.failure is not None:
-                raise request.failure
-            if not request.again:
-                return request.result  # type: ignore[no-any-return]
+                while True:
+                    self.catch_up(near)
+                    request = _Decision(self, work)
+                    try:
+                        self._environment.group.submit(request)
+                    except _BehindError:
+                        near = 0
+                        continue
+                    if request.failure is not None:
+                        raise request.failure
+                    if not request.again:
+                        return request.result  # type: ignore[no-any-return]
+            except IndexDamagedError:
+                if mended:
+                    raise
+                self.rebuild()
+        raise AssertionError("unreachable: the second round returns or raises")
 
     def look(self, work: Callable[[Index], T]) -> T:
         """Run `work` on the queues as they are, to read only."""
@@ -81,10 +94,12 @@ class LMDBQueues:
             if not self._log.head().position or self._environment.readonly:
                 return work(Index(_rows_of_nothing(self.codec), self))
             self._open()
-        self.catch_up()
-        with self._environment.read() as txn:
-            table = LMDBTable(txn, self._environment.databases[self.name], writable=False)
-            return work(Index(QueueRows(table, self.codec), self))
+        self.catch_up(0)
+        try:
+            return self._read_rows(lambda rows: work(Index(rows, self)))
+        except IndexDamagedError:
+            self.rebuild()
+        return self._read_rows(lambda rows: work(Index(rows, self)))
 
     def last_transaction(self) -> int:
         """Return a number that changes with every write to the log, by any process."""
@@ -93,67 +108,86 @@ class LMDBQueues:
     def rebuild(self) -> None:
         """Make the index anew from the log."""
         self._open()
-        self._environment.update(lambda txn: self.rows(txn).clear())
-        self.clean = 0
-        self.catch_up()
+        self._environment.update(lambda txn: self.rows(txn).clear(_new_era()))
+        self.catch_up(0)
 
     def content(self) -> dict[bytes, bytes]:
         """Return all rows that follow from the log alone."""
         self._open()
-        self.catch_up()
-        with self._environment.read() as txn:
-            table = LMDBTable(txn, self._environment.databases[self.name], writable=False)
-            return QueueRows(table, self.codec).content()
-
-    # Catching up.
-
-    def catch_up(self) -> None:
-        """Fold in what was recorded without the index."""
-        if self._environment.readonly:
-            return
-        while self._is_behind():
-            with self._environment.read() as txn:
-                table = LMDBTable(txn, self._environment.databases[self.name], writable=False)
-                start = QueueRows(table, self.codec).mark()
-            # Read before the write begins: others wait for that one.
-            records = [] if start is None else self._log.read(after=start, limit=CHUNK)
-            self._environment.update(lambda txn: self._fold(txn, start, records))  # noqa: B023
+        self.catch_up(0)
+        return self._read_rows(lambda rows: rows.content())
 
     def rows(self, txn: Transaction) -> QueueRows:
         """Return the rows as a write transaction sees them."""
         table = LMDBTable(txn, self._environment.databases[self.name], writable=True)
         return QueueRows(table, self.codec)
 
-    def _is_behind(self) -> bool:
-        """Look for an event that the index lacks, far from the end of the log only."""
-        head = self._log.head().position
-        if 0 < self.clean <= head <= self.clean + _NEAR:
-            return False
+    def _read_rows(self, use: Callable[[QueueRows], T]) -> T:
         with self._environment.read() as txn:
             table = LMDBTable(txn, self._environment.databases[self.name], writable=False)
-            mark = QueueRows(table, self.codec).mark()
-        if mark is None:
-            return True
-        start = max(mark, self.clean)
-        while start < head:
-            records = self._log.read(after=start, up_to=head, limit=CHUNK)
-            if not records or any(is_of_a_job(record.topic) for record in records):
-                return bool(records)
-            start = self.clean = records[-1].position
-        return False
+            return use(QueueRows(table, self.codec))
 
-    def _fold(self, txn: Transaction, start: int | None, records: Sequence[Record]) -> None:
-        """Fold records that come after `start` in, as far as nobody else has done so meanwhile."""
+    # Catching up.
+
+    def catch_up(self, near: int = _NEAR) -> None:
+        """Fold in what was recorded without the index.
+
+        The last `near` records are left to whoever commits next: looking at them costs less there.
+        """
+        if self._environment.readonly:
+            return
+        while True:
+            with self._environment.read() as txn:
+                table = LMDBTable(txn, self._environment.databases[self.name], writable=False)
+                mark = QueueRows(table, self.codec).mark()
+                head, _ = self.tables.find_head(txn)
+            if mark is None:
+                self._environment.update(self._begin_anew)
+                continue
+            start = self.known_from(mark)
+            if head - start <= near:
+                return
+            missing = self._log.read(after=start, up_to=head, topics=QUEUE_EVENTS, limit=1)
+            if not missing:
+                self.know(mark.era, head)
+                if head - mark.position > _FAR:
+                    self._environment.update(lambda txn: self._move_mark(txn, mark, head))  # noqa: B023
+                return
+            # Read before the write begins: others wait for that one.
+            records = self._log.read(after=missing[0].position - 1, limit=CHUNK)
+            self._environment.update(lambda txn: self._fold(txn, mark, records))  # noqa: B023
+
+    def known_from(self, mark: Mark) -> int:
+        """Return up to where every event of a job is known to be in an index of this mark."""
+        era, position = self._known
+        return max(mark.position, position) if era == mark.era else mark.position
+
+    def know(self, era: int, position: int) -> None:
+        """Keep that every event of a job up to a position is in the index of an era."""
+        if era != self._known[0] or position > self._known[1]:
+            self._known = era, position
+
+    def _begin_anew(self, txn: Transaction) -> None:
+        rows = self.rows(txn)
+        if rows.mark() is None:
+            rows.clear(_new_era())
+
+    def _move_mark(self, txn: Transaction, was: Mark, position: int) -> None:
+        """Save other processes the search for events that are not there."""
+        rows = self.rows(txn)
+        if rows.mark() == was:
+            rows.put_mark(Mark(position, was.era))
+
+    def _fold(self, txn: Transaction, was: Mark, records: Sequence[Record]) -> None:
+        """Fold records in that come after a mark, as far as nobody else has done so meanwhile."""
         rows = self.rows(txn)
         mark = rows.mark()
-        if mark is None:
-            rows.clear()
-            rows.put_mark(0)
-        elif start is not None and mark >= start:
-            left = [record for record in records if record.position > mark]
-            fold(rows, self.codec, left, self._read)
-            if left:
-                rows.put_mark(left[-1].position)
+        if mark is None or mark.era != was.era:
+            return
+        left = [record for record in records if record.position > mark.position]
+        fold(rows, self.codec, left, self._read)
+        if left:
+            rows.put_mark(Mark(left[-1].position, mark.era))
 
     def _read(self, job_id: str, up_to: int) -> Sequence[Record]:
         return self._log.read_stream(stream_of(job_id), up_to=up_to)
@@ -232,8 +266,9 @@ class Index:
             if self.records[first].version == 1:
                 job.position = positions[first]
             self._rows.put(job)
-        if positions:
-            self._rows.put_mark(positions[-1])
+        mark = self._rows.mark()
+        if mark is not None and positions:
+            self._rows.put_mark(Mark(positions[-1], mark.era))
 
 
 class _Decision(Request):
@@ -246,7 +281,7 @@ class _Decision(Request):
         self._queues = queues
         self._work = work
         self._append: Append | None = None
-        self._reached = 0
+        self._reached = 0, 0
         self.again = False
         self.failure: Exception | None = None
         self.result: Any = None
@@ -279,26 +314,29 @@ class _Decision(Request):
         """Let the caches know what is durable now."""
         if self._append is not None:
             self._append.committed()
-        self._queues.clean = max(self._queues.clean, self._reached)
+        self._queues.know(*self._reached)
 
-    def _check(self, txn: Transaction, rows: QueueRows) -> int:
-        """Return the end of the log; refuse while an event before it is not in the index."""
+    def _check(self, txn: Transaction, rows: QueueRows) -> tuple[int, int]:
+        """Return the era and the end of the log; refuse while the index lacks an event before."""
         queues = self._queues
         head, _ = queues.tables.find_head(txn)
         mark = rows.mark()
         if mark is None:
             raise _BehindError
-        start = max(mark, queues.clean)
+        start = queues.known_from(mark)
         if start < head:
-            records = queues.tables[queues.tables.records]
-            cursor = txn.cursor(db=records)
+            cursor = txn.cursor(db=queues.tables[queues.tables.records])
             found = cursor.set_range(pack_position(start + 1))
             while found:
                 number = U32.unpack_from(cursor.value(), TYPE)[0]
                 if is_of_a_job(queues.tables.find_topic(txn, number)[0]):
                     raise _BehindError
                 found = cursor.next()
-        return head
+        return mark.era, head
+
+
+def _new_era() -> int:
+    return int.from_bytes(os.urandom(8), "big")
 
 
 def _rows_of_nothing(codec: Codec) -> QueueRows:

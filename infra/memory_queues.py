@@ -6,7 +6,7 @@ from threading import RLock
 
 from tachograph.infra.lmdb_queues import Index
 from tachograph.infra.queue_folding import fold, is_of_a_job, stream_of
-from tachograph.infra.queue_rows import MoreIsDueError, QueueRows
+from tachograph.infra.queue_rows import Mark, MoreIsDueError, QueueRows
 from tachograph.infra.queue_tables import MemoryTable
 
 TYPE_CHECKING = False
@@ -69,7 +69,7 @@ class MemoryQueues:
     def rebuild(self) -> None:
         """Make the index anew from the log."""
         with self._lock:
-            self._rows.clear()
+            self._rows.clear(0)
             self._catch_up()
 
     def content(self) -> dict[bytes, bytes]:
@@ -79,11 +79,11 @@ class MemoryQueues:
             return self._rows.content()
 
     def _catch_up(self) -> None:
-        mark = self._rows.mark() or 0
-        records = self._log.read(after=mark, limit=None)
+        mark = self._rows.mark() or Mark(0, 0)
+        records = self._log.read(after=mark.position, limit=None)
         if any(is_of_a_job(record.topic) for record in records):
             fold(self._rows, self._codec, records, self._read)
-            self._rows.put_mark(records[-1].position)
+            self._rows.put_mark(Mark(records[-1].position, 0))
 
     def _read(self, job_id: str, up_to: int) -> Sequence[Record]:
         return self._log.read_stream(stream_of(job_id), up_to=up_to)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from struct import Struct
 
+from tachograph.domain.errors import MalformedValueError
 from tachograph.domain.queued_job import COMPLETED, LEASED, QueuedJob
+from tachograph.domain.records import _Fields
 from tachograph.infra.layout import U64, encode_text
 
 try:
@@ -51,11 +53,15 @@ if TYPE_CHECKING:
             """Return the last entry whose key is before a key."""
             ...
 
+        def clear(self) -> None:
+            """Remove everything."""
+            ...
+
 
 VERSION = 1
 """Raised whenever the rows change for the same log: stored ones are then made anew."""
 MARK = b"m"
-"""-> version, position of the last event that was folded."""
+"""-> version, position of the last event that was folded, era."""
 _JOB = b"j"
 """Job id -> row of a live job."""
 _READY = b"r"
@@ -87,8 +93,27 @@ _PURGED = 20
 _ORDER = Struct(">IQ")
 _HELD = Struct(">16sQ")
 _COUNT = Struct(">I")
+_MARK = Struct(">IQQ")
 _HIGHEST = 1 << 31
 _END = b"\xff"
+
+
+class Mark(_Fields):
+    """How far the index is: every event of a job up to `position` is in it.
+
+    `era` tells an index from the one that was made anew after it: what a process knows of the
+    one does not hold for the other.
+    """
+
+    __slots__ = ("era", "position")
+
+    def __init__(self, position: int, era: int) -> None:
+        self.position = position
+        self.era = era
+
+
+class IndexDamagedError(Exception):
+    """The index does not hold together: make it anew from the log."""
 
 
 class MoreIsDueError(Exception):
@@ -104,17 +129,19 @@ class QueueRows:
 
     # How far it is.
 
-    def mark(self) -> int | None:
-        """Return the position of the last event folded; None when the rows have to be made anew."""
+    def mark(self) -> Mark | None:
+        """Return how far it is; None when the rows have to be made anew."""
         value = self._table.get(MARK)
         if value is None:
-            return 0
-        version, position = _HELD_MARK.unpack(value)
-        return int(position) if version == VERSION else None
+            return Mark(0, 0)
+        if len(value) != _MARK.size:
+            return None
+        version, position, era = _MARK.unpack(value)
+        return Mark(position, era) if version == VERSION else None
 
-    def put_mark(self, position: int) -> None:
+    def put_mark(self, mark: Mark) -> None:
         """Keep how far it is."""
-        self._table.put(MARK, _HELD_MARK.pack(VERSION, position))
+        self._table.put(MARK, _MARK.pack(VERSION, mark.position, mark.era))
 
     # Reading.
 
@@ -209,10 +236,10 @@ class QueueRows:
         if job.status == LEASED and job.metered and (old is None or old.epoch != job.epoch):
             self._meter(job)
 
-    def clear(self) -> None:
-        """Remove every row."""
-        while (found := self._table.at_or_after(b"")) is not None:
-            self._table.delete(found[0])
+    def clear(self, era: int) -> None:
+        """Remove every row, and begin another era."""
+        self._table.clear()
+        self.put_mark(Mark(0, era))
 
     def content(self) -> dict[bytes, bytes]:
         """Return all rows that follow from the log alone, to compare two indexes."""
@@ -357,12 +384,17 @@ class QueueRows:
 
     def _load(self, job_key: bytes) -> QueuedJob | None:
         value = self._table.get(_JOB + job_key)
-        return None if value is None else QueuedJob.from_row(self._codec.unpack(value))
+        if value is None:
+            return None
+        try:
+            return QueuedJob.from_row(self._codec.unpack(value))
+        except (MalformedValueError, ValueError, TypeError) as error:
+            raise IndexDamagedError(id_text(job_key)) from error
 
     def _need(self, job_key: bytes) -> QueuedJob:
         job = self._load(job_key)
         if job is None:
-            raise LookupError(f"the queue index has lost job {id_text(job_key)}")
+            raise IndexDamagedError(id_text(job_key))
         return job
 
     def _counted(self, room: bytes) -> int:
@@ -383,9 +415,6 @@ class QueueRows:
                 return
             yield found
             after = found[0] + b"\0"
-
-
-_HELD_MARK = Struct(">IQ")
 
 
 def id_key(job_id: str) -> bytes:

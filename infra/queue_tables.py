@@ -46,6 +46,10 @@ class LMDBTable:
         found = self._cursor.prev() if self._cursor.set_range(key) else self._cursor.last()
         return self._cursor.item() if found else None
 
+    def clear(self) -> None:
+        """Remove everything."""
+        self._txn.drop(self._database, delete=False)
+
 
 class MemoryTable:
     """One table in memory, with a way back. Satisfies the OrderedTable port."""
@@ -96,6 +100,11 @@ class MemoryTable:
         """Return the last entry whose key is before a key."""
         place = bisect_left(self._keys, key)
         return self._at(place - 1) if place else None
+
+    def clear(self) -> None:
+        """Remove everything."""
+        for key in list(self._keys):
+            self.delete(key)
 
     def _at(self, place: int) -> Pair | None:
         if place >= len(self._keys):

@@ -6,6 +6,8 @@ classes, so that a page cannot say what the program does not.
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import tomllib
 from pathlib import Path
 from string import Formatter
@@ -19,11 +21,20 @@ SOURCE = ROOT / "tools" / "errors.toml"
 def error_classes() -> dict[str, type[Exception]]:
     """Return every error that Tachograph raises on purpose, by its name, base classes first."""
     import tachograph.cli.options
+    import tachograph.domain
     import tachograph.dropin.errors
     import tachograph.portions
     from tachograph.domain import errors
 
-    modules = (errors, tachograph.cli.options, tachograph.dropin.errors, tachograph.portions)
+    names = [each.name for each in pkgutil.iter_modules(tachograph.domain.__path__)]
+    rarer = [name for name in names if name.endswith("_errors")]
+    modules = (
+        errors,
+        *(importlib.import_module(f"tachograph.domain.{name}") for name in rarer),
+        tachograph.cli.options,
+        tachograph.dropin.errors,
+        tachograph.portions,
+    )
     found = {}
     for module in modules:
         for name, each in vars(module).items():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import copy
+import importlib
 import pickle
+import pkgutil
 import shlex
 import string
 from typing import TYPE_CHECKING
@@ -12,17 +14,26 @@ from typing import TYPE_CHECKING
 import pytest
 from project_files import modules
 
+import tachograph.domain
 from tachograph.domain import errors
 from tachograph.domain.ids import InvalidIdError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+RARER = [
+    importlib.import_module(f"tachograph.domain.{each.name}")
+    for each in pkgutil.iter_modules(tachograph.domain.__path__)
+    if each.name.endswith("_errors")
+]
 CLASSES = [
     *(
         found
-        for found in vars(errors).values()
-        if isinstance(found, type) and issubclass(found, errors.TachographError)
+        for module in (errors, *RARER)
+        for found in vars(module).values()
+        if isinstance(found, type)
+        and issubclass(found, errors.TachographError)
+        and found.__module__ == module.__name__
     ),
     InvalidIdError,
 ]

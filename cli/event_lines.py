@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from tachograph.cli.jsonable import jsonable
 from tachograph.cli.options import UsageError
 from tachograph.cli.tables import shown
+from tachograph.domain import event_types
 from tachograph.domain.errors import TachographError
-from tachograph.domain.events import EVENT_TYPES
 from tachograph.tailing import Selection, follow
 
 if TYPE_CHECKING:
@@ -28,18 +28,20 @@ BRIEF = 100
 """Characters of a value in a line for people; `--json` has all of it."""
 _SELDOM = 10
 """Looks between two judgements whether the owner is alive, which cost more."""
-_PREFIX = "run."
 
 
 def topic(text: str) -> str:
-    """Return the topic that a person means, with or without `run.`. Raises UsageError."""
-    for found in (text, _PREFIX + text):
-        if found in EVENT_TYPES:
+    """Return the topic that a person means, with or without `run.` or `queue.`.
+
+    Raises UsageError.
+    """
+    for found in (text, *(prefix + text for prefix in event_types.PREFIXES)):
+        if event_types.find(found) is not None:
             return found
     from difflib import get_close_matches
 
-    known = [name.removeprefix(_PREFIX) for name in EVENT_TYPES]
-    near = get_close_matches(text.removeprefix(_PREFIX), known, n=3, cutoff=0.5)
+    known = [name.removeprefix(event_types.RUN) for name in event_types.all_types()]
+    near = get_close_matches(text.removeprefix(event_types.RUN), known, n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(known)}."
     raise UsageError(f"There is no event type {text!r}. {hint}")
 
@@ -69,7 +71,7 @@ def show(
 def line(services: Services, record: Record, out: Output, *, of_one_run: bool) -> str:
     """Return an event as one line that fits the terminal, with its run unless that is clear."""
     place = record.version if of_one_run else record.position
-    what = record.topic.removeprefix(_PREFIX)
+    what = record.topic.removeprefix(event_types.RUN)
     run = "" if of_one_run else f"{record.stream}  "
     text = details(fields_of(services, record))
     when = out.when(record.time_us, "iso")
@@ -81,8 +83,10 @@ def line(services: Services, record: Record, out: Output, *, of_one_run: bool) -
 def fields_of(services: Services, record: Record) -> dict[str, Any] | None:
     """Return an event's fields as of today's version; None when they cannot be read."""
     try:
-        return dict(services.repository.fields(record))
-    except TachographError:
+        if record.absent or record.topic.startswith(event_types.RUN):
+            return dict(services.repository.fields(record))
+        return event_types.upcast(record.topic, dict(services.packing.unpack(record.body)))
+    except (TachographError, KeyError, TypeError, ValueError):
         return None
 
 

@@ -47,10 +47,10 @@ class _Fields:
 
 
 class Event(_Fields):
-    """A fact about a run, in the past tense. Frozen: a stored event never changes (G4)."""
+    """A fact, in the past tense. Frozen: a stored event never changes (G4)."""
 
     originator_id: str
-    """Id of the run: the name of the event's stream."""
+    """Name of the event's stream: id of the run or job that it happened to, for example."""
     originator_version: int
     """Place in the stream, 1 for the first event."""
     time_us: int

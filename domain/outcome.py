@@ -164,6 +164,17 @@ def is_terminal(outcome: str | None, reason_code: str | None = None) -> bool:
     return outcome is not None and traits(outcome, reason_code).terminal
 
 
+_DUE_AGAIN = {(PARTIAL, STOPPED_BY_BUDGET): 1.0, (PARTIAL, WAITS_FOR_APPROVAL): 60.0}
+
+
+def due_again_seconds(outcome: str, reason_code: str | None) -> float | None:
+    """Return after how long a job whose run stopped without failing is to be taken up again.
+
+    None for a run that is over, or that failed.
+    """
+    return _DUE_AGAIN.get((outcome, reason_code or ""))
+
+
 _VALIDATOR_STATUSES = ("ok", "degraded", "semantic_fail")
 _OF_WORK = (SKIPPED, EMPTY, SUCCESS)
 """Outcomes that mean no harm, from the one that says least that work was done."""

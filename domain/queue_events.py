@@ -63,6 +63,8 @@ class JobLeased(JobEvent):
     """Fields of `domain.owner.Owner`."""
     lease_seconds: float
     """How long the holder may be silent before the job is given to another."""
+    boottime_us: int | None
+    """Microseconds since the owner's machine was started: the clock that measures its silence."""
     metered: bool
     """Whether it counts towards the rate of the queue."""
 

@@ -6,9 +6,11 @@ for an event, within the commit that records it.
 
 from __future__ import annotations
 
+from operator import itemgetter
+
 from tachograph.domain import checks
 from tachograph.domain import queue_events as events
-from tachograph.domain.errors import InvalidValueError
+from tachograph.domain.errors import InvalidValueError, VersionGapError
 from tachograph.domain.queue_errors import JobStatusError, LeaseLostError
 
 TYPE_CHECKING = False
@@ -52,6 +54,8 @@ MAX_TEXT = 500
 """Characters of a key."""
 MAX_PRIORITY = 1_000_000
 MOST_ATTEMPTS = 1_000
+LATEST_US = 2**62
+"""Times and durations beyond it have no place in an index."""
 FIELDS = (
     "id",
     "queue",
@@ -72,6 +76,7 @@ FIELDS = (
     "owner",
     "lease_seconds",
     "leased_us",
+    "leased_boot_us",
     "metered",
     "error",
     "code",
@@ -80,6 +85,7 @@ FIELDS = (
     "before",
 )
 """What is kept of a job, in the order of its rows."""
+_values = itemgetter(*FIELDS)
 
 
 class QueuedJob:
@@ -115,6 +121,8 @@ class QueuedJob:
         self.lease_seconds = 0.0
         self.leased_us: int | None = None
         """When it was last leased; None before, and once the lease was taken back."""
+        self.leased_boot_us: int | None = None
+        """The same by the clock that counts since the boot of the holder's machine."""
         self.metered = False
         self.error: str | None = None
         """Of the last failed attempt; None once requeued or completed."""
@@ -131,14 +139,13 @@ class QueuedJob:
 
     def to_row(self) -> list[Any]:
         """Return plain values, from which `from_row` makes the same job."""
-        return [getattr(self, name) for name in FIELDS]
+        return list(_values(vars(self)))
 
     @classmethod
     def from_row(cls, row: Sequence[Any]) -> QueuedJob:
         """Return the job of a row. Raises ValueError for one of another shape."""
-        job = cls()
-        for name, value in zip(FIELDS, row, strict=True):
-            setattr(job, name, value)
+        job = cls.__new__(cls)
+        vars(job).update(zip(FIELDS, row, strict=True), _pending=[])
         return job
 
     # Events.
@@ -189,8 +196,10 @@ class QueuedJob:
         for what, text in (("key", key), ("concurrency key", concurrency_key)):
             if text is not None:
                 check_key(what, text)
+        if available_us is not None:
+            _check_between("time", available_us, 0, LATEST_US)
         if key_window_us is not None:
-            checks.whole("key window", key_window_us, 0)
+            _check_between("key window", key_window_us, 0, LATEST_US)
             if key is None:
                 raise InvalidValueError("key window", key_window_us, "name a key too")
         job = cls()
@@ -211,7 +220,13 @@ class QueuedJob:
         return job
 
     def lease(
-        self, cause: Cause, owner: Fields, lease_seconds: float, *, metered: bool = False
+        self,
+        cause: Cause,
+        owner: Fields,
+        lease_seconds: float,
+        *,
+        boottime_us: int | None = None,
+        metered: bool = False,
     ) -> None:
         """Give the job to a holder; the attempt counts from now on."""
         self._in(PENDING, doing="leased")
@@ -222,6 +237,7 @@ class QueuedJob:
             attempt=self.attempts + 1,
             owner=owner,
             lease_seconds=lease_seconds,
+            boottime_us=boottime_us,
             metered=metered,
         )
 
@@ -287,10 +303,11 @@ class QueuedJob:
         attempts used up the job is dead. Only the holder itself, or who is no holder (epoch 0),
         may do so.
         """
-        self._in(LEASED, doing="released")
         if cause.epoch:
             self._held(cause)
+        self._in(LEASED, doing="released")
         checks.one_of("release", code, RELEASES)
+        checks.text("reason", reason)
         counted = code != STOPPED
         dead = counted and self.exhausted(max_attempts)
         self._record(
@@ -388,7 +405,13 @@ class QueuedJob:
     # What each event makes of the job.
 
     def evolve(self, topic: str, fields: Fields) -> None:
-        """Apply an event. Raises KeyError for a topic that is not one of a job."""
+        """Apply an event.
+
+        Raises VersionGapError for one that does not follow (G3), and KeyError for a topic that is
+        not one of a job.
+        """
+        if fields["originator_version"] != self.version + 1:
+            raise VersionGapError(self.id, fields["originator_version"], self.version)
         _HANDLERS[topic](self, fields)
         self.version = fields["originator_version"]
 
@@ -409,6 +432,7 @@ class QueuedJob:
         self.lease_seconds = fields["lease_seconds"]
         self.metered = fields["metered"]
         self.leased_us = fields["time_us"]
+        self.leased_boot_us = fields["boottime_us"]
         self.available_us = None
 
     def _completed(self, fields: Fields) -> None:
@@ -426,8 +450,6 @@ class QueuedJob:
             self.attempts -= 1
         else:
             self.failed_us = fields["time_us"]
-            self.error = self.error or fields["reason"]
-            self.code = fields["code"]
         self._let_go()
         self._wait(fields["time_us"], fields["retry_us"])
 
@@ -442,7 +464,8 @@ class QueuedJob:
 
     def _cancelled(self, fields: Fields) -> None:
         self.before = [self.status, self.ended_us, self.available_us, None]
-        self._let_go()
+        if self.status == LEASED:
+            self._let_go()
         self._end(CANCELLED, fields["time_us"])
 
     def _pruned(self, _fields: Fields) -> None:
@@ -464,14 +487,14 @@ class QueuedJob:
         self.waiting_us = since_us if available_us is None else max(since_us, available_us)
 
     def _let_go(self) -> None:
-        self.owner = self.leased_us = None
+        self.owner = self.leased_us = self.leased_boot_us = None
         self.metered = False
 
     def _end(self, status: str, time_us: int) -> None:
         self.status = status
         self.ended_us = time_us
         self.available_us = None
-        self.owner = None
+        self.owner = self.leased_boot_us = None
         self.metered = False
 
 
@@ -514,6 +537,22 @@ def check_key(what: str, text: object) -> None:
 def run_id_of(job: QueuedJob) -> str:
     """Return the id of the run that records the executions of a job."""
     return f"queue-{job.queue}-{job.id}"
+
+
+def job_of_run(run_id: str) -> str | None:
+    """Return the id of the job that a run is of; None for a run of no job.
+
+    >>> job_of_run("queue-mail-01a22f23-ad65-79f3-b004-c5666ab70bf6")
+    '01a22f23-ad65-79f3-b004-c5666ab70bf6'
+    """
+    base = run_id.partition("~")[0]
+    parts = base.split("-")
+    if parts[0] != "queue" or len(parts) < 7:
+        return None
+    tail = parts[-5:]
+    if [len(part) for part in tail] != [8, 4, 4, 4, 12]:
+        return None
+    return "-".join(tail) if set("".join(tail)) <= set("0123456789abcdef") else None
 
 
 def _check_between(what: str, value: object, low: int, high: int) -> None:

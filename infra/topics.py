@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from eventsourcing.utils import register_topic
 
-from tachograph.domain.events import EVENT_TYPES
+from tachograph.domain import event_types
 
 
 def register_topics() -> None:
@@ -13,5 +13,5 @@ def register_topics() -> None:
     Without it the library takes a topic such as `run.created` for the name of a module. Raises
     the library's TopicError when another application has taken one of our topics.
     """
-    for topic, kind in EVENT_TYPES.items():
+    for topic, kind in event_types.all_types().items():
         register_topic(topic, kind)

@@ -8,12 +8,11 @@ from __future__ import annotations
 from struct import error as StructError  # noqa: N812
 from typing import TYPE_CHECKING, Any
 
+from tachograph.domain import event_types
 from tachograph.domain.blobref import BlobRef
 from tachograph.domain.errors import BodyLostError, InvalidAnchorError, StoreError, TachographError
-from tachograph.domain.events import EVENT_TYPES, upcast
 from tachograph.domain.records import GENESIS_DIGEST, Head, Problem
 from tachograph.domain.run import Run
-from tachograph.projections.folding import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -160,12 +159,12 @@ def _check_events(
                 continue
             except UNREADABLE as error:
                 fields = None
-                if record.topic.startswith(PREFIX):
+                if event_types.is_ours(record.topic):
                     yield _unreadable(record, error)
             for ref in _references(fields):
                 wanted.setdefault(ref, record.position)
             gone.note(record, fields)
-            if fields is not None and record.topic.startswith(PREFIX):
+            if fields is not None and event_types.is_ours(record.topic):
                 yield from _check_fields(record, fields)
         after = records[-1].position
         if progress is not None:
@@ -230,14 +229,15 @@ def _missing(log: EventLog, kind: str, stream: Any, first: int, last: int, why: 
 
 
 def _check_fields(record: Record, fields: dict[str, Any]) -> Iterator[Problem]:
-    if record.topic not in EVENT_TYPES:
+    kind = event_types.find(record.topic)
+    if kind is None:
         detail = f"event type {record.topic!r} is not known: a newer Tachograph wrote it"
         yield Problem("type", record.position, detail)
         return
     try:
-        fields["originator_id"] = record.stream
+        fields["originator_id"] = str(record.stream)
         fields["originator_version"] = record.version
-        EVENT_TYPES[record.topic](**upcast(record.topic, fields))
+        kind(**event_types.upcast(record.topic, fields))
     except UNREADABLE as error:
         yield _unreadable(record, error)
 
@@ -265,8 +265,18 @@ def _check_snapshots(
         records = log.read_stream(stream, after=snapshot.version - 1, up_to=snapshot.version)
         if not records:
             yield Problem("snapshot", 0, f"{what} belongs to no event")
-        elif records[0].topic.startswith(PREFIX):
+        elif event_types.is_ours(records[0].topic):
             try:
-                Run().restore(codec.unpack(snapshot.body))
+                _restore(records[0].topic, codec.unpack(snapshot.body))
             except UNREADABLE as error:
                 yield Problem("snapshot", records[0].position, f"{what} cannot be read: {error}")
+
+
+def _restore(topic: str, values: Any) -> None:
+    """Restore a snapshot of what events of this topic happen to; jobs have none."""
+    if topic.startswith(event_types.RUN):
+        Run().restore(values)
+    elif topic.startswith(event_types.REPAIR):
+        from tachograph.domain.repairs import Repairs
+
+        Repairs("").restore(values)

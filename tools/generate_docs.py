@@ -33,10 +33,11 @@ def pages() -> dict[Path, str]:
 
 
 def event_catalogue() -> str:
-    """Describe every event: topic, version, meaning, fields."""
+    """Describe every event by kind: topic, version, meaning, fields."""
     from tachograph.domain.events import EVENT_TYPES
+    from tachograph.domain.queue_events import QUEUE_EVENTS
+    from tachograph.domain.repair_events import REPAIR_EVENTS
 
-    described = _described_classes(ROOT / "domain" / "events.py")
     base = _described_classes(ROOT / "domain" / "event.py")["Event"]
     lines = [
         "# Event catalogue",
@@ -44,24 +45,52 @@ def event_catalogue() -> str:
         MARK,
         "",
         (
-            "Every event of a run, in the order of `domain/events.py`. It is stored by its topic; "
-            "topics and fields are frozen, and a change of fields gets a new version with an "
-            "upcaster, so that old logs stay readable."
+            "Every event that Tachograph records. It is stored by its topic; topics and fields "
+            "are frozen, and a change of fields gets a new version with an upcaster, so that old "
+            "logs stay readable."
         ),
         "",
         "Every event also carries:",
         "",
         *_field_table(base["fields"]),
     ]
-    for topic, cls in EVENT_TYPES.items():
+    lines += _events(
+        "Runs", "The stream is the id of the run, a text.", "events", EVENT_TYPES, None
+    )
+    lines += _events(
+        "Queues",
+        "The stream is the id of the job, a UUID.",
+        "queue_events",
+        QUEUE_EVENTS,
+        "JobEvent",
+    )
+    lines += _events(
+        "Repairs",
+        "The stream is `repair:` and the action. Every event of one also carries:",
+        "repair_events",
+        REPAIR_EVENTS,
+        "RepairEvent",
+    )
+    return "\n".join(lines) + "\n"
+
+
+def _events(
+    title: str, text: str, module: str, registry: dict[str, Any], base: str | None
+) -> list[str]:
+    """Return the section of a kind of events, in the order of their module."""
+    described = _described_classes(ROOT / "domain" / f"{module}.py")
+    lines = ["", f"## {title}", "", f"In `domain/{module}.py`. {text}"]
+    if base is not None and described[base]["fields"]:
+        lines += ["", *_field_table(described[base]["fields"])]
+    for topic, cls in registry.items():
         about = described[cls.__name__]
-        lines += ["", f"## {topic}", "", f"`{cls.__name__}`, version {cls.class_version}. "]
+        lines += ["", f"### {topic}", "", f"`{cls.__name__}`, version {cls.class_version}. "]
         lines[-1] += about["text"]
         if about["fields"]:
             lines += ["", *_field_table(about["fields"])]
-        for name, text in about["upcasters"]:
-            lines += ["", f"`{name}`: {text}"]
-    return "\n".join(lines) + "\n"
+        for name, explained in about["upcasters"]:
+            lines += ["", f"`{name}`: {explained}"]
+    return lines
 
 
 def _described_classes(path: Path) -> dict[str, dict[str, Any]]:

@@ -16,6 +16,8 @@ from stores import begin, opened, record_run
 
 from tachograph import storekeeping
 from tachograph.infra.processes import describe
+from tachograph.queuekeeping import queues_of
+from tachograph.queues.enqueueing import Enqueue
 from tachograph.starting import Start
 
 if TYPE_CHECKING:
@@ -61,6 +63,26 @@ def test_the_events_that_are_asked_for_are_printed(
     services: Services, capsys: Capture, arguments: tuple[str, ...], versions: list[int]
 ) -> None:
     assert [line["version"] for line in lines(capsys, *arguments)] == versions
+
+
+@pytest.fixture
+def job(services: Services) -> str:
+    """A job that is enqueued in the same store."""
+    return queues_of(services).enqueue(Enqueue("memory", "ingest", {"n": 1}, key="k")).job_id
+
+
+@pytest.mark.parametrize("name", ["queue.job-enqueued", "job-enqueued"])
+def test_events_of_jobs_are_printed_among_all(
+    services: Services, capsys: Capture, job: str, name: str
+) -> None:
+    (line,) = lines(capsys, "--all", "--type", name)
+    text = here(capsys, "run", "events", "--all", "--type", name).stdout
+
+    assert line["stream"] == {"$uuid": job}
+    assert line["type"] == "queue.job-enqueued"
+    assert f"{job}  queue.job-enqueued    queue=memory type=ingest payload=" in text
+    assert "key=k" in text
+    assert lines(capsys, "--all", "--limit", "1") == [line]
 
 
 def test_a_json_line_is_the_line_of_an_export(

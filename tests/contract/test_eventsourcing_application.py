@@ -1,4 +1,4 @@
-"""A run can live in an application of the `eventsourcing` library, on any storage."""
+"""A run, and a job of a queue, can live in an application of the `eventsourcing` library."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from eventsourcing.persistence import IntegrityError, Mapper, StoredEvent
 from eventsourcing.utils import TopicError, get_topic, register_topic, resolve_topic
 from given_when_then import OWNER, PERSON, RUN_ID, attempt
 
-from tachograph.domain.events import EVENT_TYPES, AttemptStarted
+from tachograph.domain.event_types import all_types
+from tachograph.domain.events import AttemptStarted
+from tachograph.domain.queue_errors import LeaseLostError
+from tachograph.domain.queued_job import QueuedJob
+from tachograph.domain.repair_policy import RepairPolicy
+from tachograph.domain.repairs import Repairs, stream_of
 from tachograph.domain.run import Run
 from tachograph.infra.msgpack_transcoder import MsgpackTranscoder
 from tachograph.infra.topics import register_topics
@@ -19,8 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+JOB_ID = "01890a5d-ac96-774b-bcce-b302099a8057"
 POPO = {"PERSISTENCE_MODULE": "eventsourcing.popo"}
 LMDB = {"PERSISTENCE_MODULE": "tachograph.infra.lmdb_recorder"}
+EVENT_TYPES = all_types()
 MSGPACK = {"TRANSCODER_TOPIC": "tachograph.infra.msgpack_transcoder:MsgpackTranscoder"}
 ENVIRONMENTS = {
     "plain objects, JSON": POPO,
@@ -130,6 +137,71 @@ class TestApplication:
             "run.created",
             "run.attempt-started",
         ]
+
+
+class TestJobs:
+    """A job of a queue follows the same protocol."""
+
+    def test_a_job_is_loaded_as_it_was_saved_and_goes_on(self, runs: Runs) -> None:
+        job = QueuedJob.enqueue(PERSON, JOB_ID, "memory", "ingest", {"n": 1}, key="k")
+        job.lease(PERSON, OWNER, 300.0)
+        runs.save(job)
+
+        loaded: QueuedJob = runs.repository.get(JOB_ID)
+        loaded.complete(attempt(1), {"rows": 7})
+        runs.save(loaded)
+        again: QueuedJob = runs.repository.get(JOB_ID)
+
+        assert type(loaded) is QueuedJob
+        assert again.to_row() == loaded.to_row()
+        assert (again.status, again.version, again.pending_events) == ("completed", 3, [])
+
+    def test_a_job_is_loaded_as_of_a_version(self, runs: Runs) -> None:
+        job = QueuedJob.enqueue(PERSON, JOB_ID, "memory", "ingest", None)
+        job.lease(PERSON, OWNER, 300.0)
+        runs.save(job)
+        enqueued: QueuedJob = runs.repository.get(JOB_ID, version=1)
+
+        assert (enqueued.status, enqueued.version, enqueued.epoch) == ("pending", 1, 0)
+
+    def test_of_two_holders_one_is_refused(self, runs: Runs) -> None:
+        """G3, G5."""
+        runs.save(QueuedJob.enqueue(PERSON, JOB_ID, "memory", "ingest", None))
+        one: QueuedJob = runs.repository.get(JOB_ID)
+        other: QueuedJob = runs.repository.get(JOB_ID)
+        one.lease(PERSON, OWNER, 300.0)
+        other.lease(PERSON, OWNER, 300.0)
+        runs.save(one)
+
+        with pytest.raises(IntegrityError):
+            runs.save(other)
+
+    def test_an_earlier_holder_is_fenced(self, runs: Runs) -> None:
+        """G5."""
+        job = QueuedJob.enqueue(PERSON, JOB_ID, "memory", "ingest", None)
+        for _ in range(2):
+            job.lease(PERSON, OWNER, 300.0)
+            job.release(PERSON, "owner_gone", "it ended")
+        runs.save(job)
+        loaded: QueuedJob = runs.repository.get(JOB_ID)
+        loaded.lease(PERSON, OWNER, 300.0)
+
+        with pytest.raises(LeaseLostError):
+            loaded.complete(attempt(2))
+
+
+class TestRepairs:
+    """The repairs of an action are known by their stream alone: their events are saved."""
+
+    def test_repairs_are_loaded_as_their_events_were_saved(self, runs: Runs) -> None:
+        repairs = Repairs("requeueDeadJobs")
+        repairs.begin(PERSON, RepairPolicy(), "operator", "dead jobs")
+        repairs.end(PERSON, "requeueDeadJobs~1", 5, "5 jobs wait again", watched=[JOB_ID])
+        runs.save(*repairs.collect_events())
+        loaded: Any = runs.repository.get(stream_of("requeueDeadJobs"))
+
+        assert loaded.to_snapshot() == repairs.to_snapshot()
+        assert loaded.version == 2
 
 
 class TestMapper:

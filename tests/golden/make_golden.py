@@ -14,14 +14,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tachograph.domain.events import EVENT_TYPES
+from tachograph.domain import event_types
 from tachograph.infra.codec import Codec
 
 FOLDER = Path(__file__).resolve().parent
 
 COMMON = {"time_us": 1_700_000_000_123_456, "by": ["tacho", "ada", 17, 1]}
 
-# One event of each topic, in the order in which they could happen to one run.
+# One event of each topic, in the order in which they could happen to one run, job or action.
 SAMPLES: dict[str, dict[str, Any]] = {
     "run.created": {
         "command": "code-report",
@@ -235,6 +235,116 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "ended": None,
     },
     "run.archived": {"location": "archive/2024-05.tar", "sha256": "ab" * 32},
+    "queue.job-enqueued": {
+        "queue": "memory",
+        "type": "ingest",
+        "payload": {"document": "ä.pdf", "pages": [1, 2], "scale": 0.5},
+        "priority": 5,
+        "available_us": 1_700_000_060_000_000,
+        "max_attempts": 3,
+        "key": "document-7",
+        "key_window_us": 3_600_000_000,
+        "concurrency_key": "disk",
+    },
+    "queue.job-leased": {
+        "epoch": 1,
+        "attempt": 1,
+        "owner": {"kind": "process", "host": "ada", "pid": 18, "started": 123460},
+        "lease_seconds": 300.0,
+        "boottime_us": 4_711_000_000,
+        "metered": True,
+    },
+    "queue.job-failed": {
+        "epoch": 1,
+        "attempt": 1,
+        "error": "the service does not answer",
+        "code": "timeout",
+        "terminal": False,
+        "retry_us": 1_700_000_061_250_000,
+        "run": "queue-memory-01890a5d-ac96-774b-bcce-b302099a8057",
+    },
+    "queue.job-released": {
+        "epoch": 1,
+        "code": "owner_gone",
+        "reason": "process 18 on ada has ended",
+        "counted": True,
+        "retry_us": None,
+    },
+    "queue.job-died": {"code": "attempts_exhausted", "error": "the service does not answer"},
+    "queue.job-requeued": {
+        "status_before": "dead",
+        "reason": "the service is back",
+        "repair": "requeueDeadJobs~3",
+    },
+    "queue.job-completed": {
+        "epoch": 1,
+        "result": {"rows": 7},
+        "outcome": "success",
+        "run": "queue-memory-01890a5d-ac96-774b-bcce-b302099a8057",
+    },
+    "queue.job-cancelled": {
+        "status_before": "pending",
+        "reason": "the document is gone",
+        "repair": "cancelObsoleteJobs~1",
+    },
+    "queue.job-pruned": {
+        "status_before": "cancelled",
+        "reason": "30 days old",
+        "repair": "pruneTerminalJobs~2",
+        "archive": "000000000007.jsonl.zst",
+    },
+    "queue.job-restored": {"status": "cancelled", "reason": "pruned by mistake", "repair": None},
+    "repair.allowed": {
+        "action": "requeueDeadJobs",
+        "repair": "requeueDeadJobs~3",
+        "actor_kind": "operator",
+        "reason": "1,600 dead jobs this morning",
+        "forced": "cooldown",
+        "selection": {"queues": ["memory"], "most": 50},
+        "run": "maintenance-20240508T021530Z-7",
+        "baseline": {"dead": 1600},
+    },
+    "repair.step-done": {
+        "action": "requeueDeadJobs",
+        "repair": "requeueDeadJobs~3",
+        "number": 1,
+        "affected": 50,
+        "detail": {"memory": 50},
+    },
+    "repair.ended": {
+        "action": "requeueDeadJobs",
+        "repair": "requeueDeadJobs~3",
+        "success": True,
+        "affected": 50,
+        "message": "50 jobs wait again",
+        "watched": ["01890a5d-ac96-774b-bcce-b302099a8057"],
+    },
+    "repair.denied": {
+        "action": "requeueDeadJobs",
+        "actor_kind": "agent",
+        "reason": "dead jobs",
+        "rule": "cooldown",
+        "remaining_us": 59_000_000,
+        "run": None,
+    },
+    "repair.judged": {
+        "action": "requeueDeadJobs",
+        "repair": "requeueDeadJobs~3",
+        "improved": False,
+        "evidence": {"text": "50 of 50 died again", "died": 50},
+    },
+    "repair.halted": {
+        "action": "requeueDeadJobs",
+        "strikes": 3,
+        "repairs": ["requeueDeadJobs~1", "requeueDeadJobs~2", "requeueDeadJobs~3"],
+    },
+    "repair.halt-lifted": {
+        "action": "requeueDeadJobs",
+        "code": "by_hand",
+        "reason": "the handler is mended",
+        "strikes": 3,
+        "run": None,
+    },
 }
 
 # Samples of schemas that were current once.
@@ -281,7 +391,7 @@ def sample(topic: str, version: int) -> dict[str, Any]:
 def upcast_step(topic: str, version: int, fields: dict[str, Any]) -> dict[str, Any]:
     """Return stored fields of a version as the next version has them."""
     copied: dict[str, Any] = json.loads(json.dumps(fields))
-    getattr(EVENT_TYPES[topic], f"upcast_v{version}_v{version + 1}")(copied)
+    getattr(event_types.find(topic), f"upcast_v{version}_v{version + 1}")(copied)
     copied["class_version"] = version + 1
     return copied
 
@@ -301,7 +411,7 @@ def golden(topic: str, version: int) -> dict[str, Any]:
 
 def main() -> None:
     """Write what is missing, and say so."""
-    for topic, kind in EVENT_TYPES.items():
+    for topic, kind in event_types.all_types().items():
         for version in range(1, kind.class_version + 1):
             path = FOLDER / topic / f"v{version}.json"
             path.parent.mkdir(exist_ok=True)

@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 from golden.make_golden import golden, main
 
-from tachograph.domain.events import EVENT_TYPES, upcast
+from tachograph.domain.event_types import QUEUE, REPAIR, all_types, upcast
+from tachograph.domain.queued_job import QueuedJob
+from tachograph.domain.repairs import Repairs, stream_of
 from tachograph.domain.run import Run
 from tachograph.infra.codec import Codec
 
 FOLDER = Path(__file__).parent
+EVENT_TYPES = all_types()
 VERSIONS = [
     (topic, version)
     for topic, kind in EVENT_TYPES.items()
@@ -25,7 +28,7 @@ VERSIONS = [
 EVERY_VERSION = pytest.mark.parametrize(("topic", "version"), VERSIONS)
 CODEC = Codec()
 
-# What a run must have been through before the samples can happen to it.
+# What a run, a job or an action must have been through before the samples can happen to it.
 BEFORE = {
     "run.created": (),
     "run.attempt-started": ("run.created",),
@@ -33,8 +36,22 @@ BEFORE = {
     "run.effect-retry-allowed": ("run.created", "run.effect-intended"),
     "run.approval-granted": ("run.created", "run.approval-requested"),
     "run.approval-rejected": ("run.created", "run.approval-requested"),
+    "queue.job-enqueued": (),
+    "queue.job-leased": ("queue.job-enqueued",),
+    "queue.job-pruned": ("queue.job-enqueued", "queue.job-cancelled"),
+    "queue.job-restored": ("queue.job-enqueued", "queue.job-cancelled", "queue.job-pruned"),
+    "repair.allowed": (),
 }
-USUALLY_BEFORE = ("run.created", "run.attempt-started", "run.phase-started")
+USUALLY_BEFORE = {
+    "run": ("run.created", "run.attempt-started", "run.phase-started"),
+    "queue": ("queue.job-enqueued", "queue.job-leased"),
+    "repair": ("repair.allowed",),
+}
+STREAMS = {
+    "run": "job-code-report-0dc845e1",
+    "queue": "01890a5d-ac96-774b-bcce-b302099a8057",
+    "repair": stream_of("requeueDeadJobs"),
+}
 
 
 def read(topic: str, version: int) -> dict[str, Any]:
@@ -43,10 +60,30 @@ def read(topic: str, version: int) -> dict[str, Any]:
 
 
 def loaded(topic: str, version: int, at: int) -> dict[str, Any]:
-    """Return a golden event as a run is given it."""
+    """Return a golden event as what it happened to is given it."""
     fields: dict[str, Any] = CODEC.unpack(bytes.fromhex(read(topic, version)["body"]))
-    place = {"originator_id": "job-code-report-0dc845e1", "originator_version": at}
+    place = {"originator_id": STREAMS[kind_of(topic)], "originator_version": at}
     return upcast(topic, fields | place)
+
+
+def kind_of(topic: str) -> str:
+    return topic.partition(".")[0]
+
+
+def lived(topic: str, version: int) -> Any:
+    """Return what a stored event happened to, after it."""
+    made: Any = Run()
+    if topic.startswith(QUEUE):
+        made = QueuedJob()
+    elif topic.startswith(REPAIR):
+        made = Repairs("requeueDeadJobs")
+    before = BEFORE.get(topic, USUALLY_BEFORE[kind_of(topic)])
+    for at, earlier in enumerate(before, 1):
+        made.evolve(earlier, loaded(earlier, 1, at))
+    made.evolve(topic, loaded(topic, version, len(before) + 1))
+
+    assert made.version == len(before) + 1
+    return made
 
 
 @EVERY_VERSION
@@ -68,23 +105,22 @@ def test_a_stored_event_becomes_one_of_today(topic: str, version: int) -> None:
 
     stored = dict(vars(event))
     assert (stored.pop("originator_id"), stored.pop("originator_version")) == (
-        "job-code-report-0dc845e1",
+        STREAMS[kind_of(topic)],
         5,
     )
     assert stored == {name: item for name, item in expected.items() if name != "class_version"}
 
 
 @EVERY_VERSION
-def test_a_run_can_live_through_a_stored_event(topic: str, version: int) -> None:
+def test_what_it_happened_to_can_live_through_a_stored_event(topic: str, version: int) -> None:
     """G9."""
-    run = Run()
-    for earlier in BEFORE.get(topic, USUALLY_BEFORE):
-        run.evolve(earlier, loaded(earlier, 1, run.version + 1))
-    before = run.version
-    run.evolve(topic, loaded(topic, version, before + 1))
-
-    assert run.version == before + 1
-    assert Run().restore(run.to_snapshot())
+    made = lived(topic, version)
+    if isinstance(made, Run):
+        assert Run().restore(made.to_snapshot())
+    elif isinstance(made, QueuedJob):
+        assert QueuedJob.from_row(made.to_row()).to_row() == made.to_row()
+    else:
+        assert Repairs("requeueDeadJobs").restore(made.to_snapshot())
 
 
 @EVERY_VERSION

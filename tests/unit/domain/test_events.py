@@ -11,15 +11,33 @@ from typing import Any
 
 import pytest
 
-from tachograph.domain import errors, events, run_state
+from tachograph.domain import (
+    errors,
+    event_types,
+    events,
+    queue_events,
+    queued_job,
+    repair_events,
+    repairs,
+    run_state,
+)
 from tachograph.domain.event import Cause, Event
-from tachograph.domain.events import EVENT_TYPES, BatchCompleted, RunCancelled, upcast
+from tachograph.domain.event_types import all_types, upcast
+from tachograph.domain.events import EVENT_TYPES, BatchCompleted, RunCancelled
+from tachograph.domain.queue_events import QUEUE_EVENTS, JobEvent
+from tachograph.domain.repair_events import REPAIR_EVENTS, RepairEvent
 from tachograph.domain.run import Run
 
 SCHEMAS: dict[str, dict[str, Any]] = json.loads(
     (Path(__file__).parents[2] / "golden" / "event_schemas.json").read_text(encoding="utf-8")
 )
-KINDS = pytest.mark.parametrize("kind", EVENT_TYPES.values(), ids=EVENT_TYPES)
+KINDS = pytest.mark.parametrize("kind", all_types().values(), ids=all_types())
+BASES = {Event, JobEvent, RepairEvent}
+REGISTRIES = [
+    pytest.param(events, Event, EVENT_TYPES, id="run"),
+    pytest.param(queue_events, JobEvent, QUEUE_EVENTS, id="queue"),
+    pytest.param(repair_events, RepairEvent, REPAIR_EVENTS, id="repair"),
+]
 
 HOW_TO_CHANGE = """
 The stored fields of {topic} changed, and logs out there hold the old ones. If you mean it:
@@ -51,26 +69,45 @@ class TestSchemas:
 
     def test_no_topic_is_taken_away(self) -> None:
         """G9: an event that is no longer recorded must still be readable."""
-        assert set(SCHEMAS) - set(EVENT_TYPES) == set()
+        assert set(SCHEMAS) - set(all_types()) == set()
 
     @KINDS
     def test_every_event_has_a_topic_of_its_own(self, kind: type[Event]) -> None:
         assert "TOPIC" in vars(kind)
-        assert re.fullmatch(r"run\.[a-z]+(-[a-z]+)*", kind.TOPIC)
-        assert EVENT_TYPES[kind.TOPIC] is kind
+        assert re.fullmatch(r"(run|queue|repair)\.[a-z]+(-[a-z]+)*", kind.TOPIC)
+        assert all_types()[kind.TOPIC] is kind
+        assert event_types.find(kind.TOPIC) is kind
 
-    def test_every_event_class_is_known_by_its_topic(self) -> None:
+    @pytest.mark.parametrize(("module", "base", "registry"), REGISTRIES)
+    def test_every_event_class_is_known_by_its_topic(
+        self, module: Any, base: type[Event], registry: dict[str, type[Event]]
+    ) -> None:
         classes = {
             found
-            for found in vars(events).values()
-            if isinstance(found, type) and issubclass(found, Event) and found is not Event
+            for found in vars(module).values()
+            if isinstance(found, type) and issubclass(found, base) and found not in BASES
         }
 
-        assert classes == set(EVENT_TYPES.values())
-        assert set(Event.__subclasses__()) == classes
+        assert classes == set(registry.values())
+        assert set(base.__subclasses__()) - BASES == classes
 
-    def test_a_run_can_apply_every_event(self) -> None:
-        assert set(run_state._HANDLERS) == set(EVENT_TYPES)
+    def test_the_kinds_of_events_share_no_topic(self) -> None:
+        registries = (EVENT_TYPES, QUEUE_EVENTS, REPAIR_EVENTS)
+
+        assert len(all_types()) == sum(len(registry) for registry in registries)
+
+    @pytest.mark.parametrize(
+        ("handlers", "registry"),
+        [
+            pytest.param(run_state._HANDLERS, EVENT_TYPES, id="run"),
+            pytest.param(queued_job._HANDLERS, QUEUE_EVENTS, id="job"),
+            pytest.param(repairs._HANDLERS, REPAIR_EVENTS, id="repairs"),
+        ],
+    )
+    def test_what_it_happens_to_can_apply_every_event(
+        self, handlers: dict[str, Any], registry: dict[str, type[Event]]
+    ) -> None:
+        assert set(handlers) == set(registry)
 
     @KINDS
     def test_a_fact_is_named_in_the_past_tense(self, kind: type[Event]) -> None:
@@ -156,13 +193,15 @@ class TestRoundTrip:
         assert steps == [f"upcast_v{n}_v{n + 1}" for n in range(1, kind.class_version)]
 
     def test_an_unknown_topic_is_refused(self) -> None:
-        with pytest.raises(KeyError, match=r"run\.vanished"):
-            upcast("run.vanished", {})
+        for topic in ("run.vanished", "queue.vanished", "repair.vanished", "billing.paid"):
+            with pytest.raises(KeyError, match=topic):
+                upcast(topic, {})
 
     def test_a_version_of_a_later_tachograph_is_refused(self) -> None:
         """G9: reading it as today's would misread it."""
-        with pytest.raises(KeyError, match=r"run\.cancelled version 2"):
-            upcast("run.cancelled", {"class_version": 2, "reason": "so"})
+        for topic in ("run.cancelled", "queue.job-cancelled", "repair.ended"):
+            with pytest.raises(KeyError, match=f"{topic} version 2"):
+                upcast(topic, {"class_version": 2, "reason": "so"})
 
 
 class TestEquality:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from threading import Lock
+from _thread import allocate_lock  # threading costs a short command 3 ms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class JobIds:
     ) -> None:
         self._now_us = now_us
         self._random_bytes = random_bytes
-        self._lock = Lock()
+        self._lock = allocate_lock()
         self._last = 0
 
     def __call__(self) -> str:

@@ -7,19 +7,23 @@ it was recorded without it, is folded in first.
 from __future__ import annotations
 
 import os
+from functools import partial
+
+import lmdb
 
 from tachograph.domain.errors import StoreNotFoundError, TachographError
 from tachograph.domain.queue_events import QUEUE_EVENTS
 from tachograph.infra.group_commit import Request
 from tachograph.infra.layout import TYPE, U32, encode_text, pack_position
 from tachograph.infra.lmdb_append import Append
-from tachograph.infra.queue_folding import fold, is_of_a_job, stream_of
+from tachograph.infra.queue_folding import CHUNK, fold, is_of_a_job, stream_of
+from tachograph.infra.queue_index import Index
 from tachograph.infra.queue_rows import IndexDamagedError, Mark, MoreIsDueError, QueueRows
 from tachograph.infra.queue_tables import LMDBTable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any, TypeVar
 
     from tachograph.domain.queued_job import QueuedJob
@@ -27,12 +31,12 @@ if TYPE_CHECKING:
     from tachograph.infra.codec import Codec
     from tachograph.infra.lmdb_environment import Environment, Transaction
     from tachograph.infra.lmdb_log import LMDBLog
+    from tachograph.infra.memory_queues import MemoryQueues
 
+    Differing = tuple[bytes, bytes | None, bytes | None]
     T = TypeVar("T")
     Records = Callable[[QueuedJob], Sequence[NewRecord]]
 
-CHUNK = 2_000
-"""Records that one transaction folds."""
 _NEAR = 200
 """Records after what is known that the commit itself looks at."""
 _FAR = 5_000
@@ -58,8 +62,10 @@ class LMDBQueues:
         self.codec = codec
         self.records_of = records_of
         self.name = encode_text(f"{log.tables.name}.queues")
-        self._known = 0, 0
+        self._known = 0, 0  # no index has the era 0
         """An era of the index, and up to where it is known to have every event of a job."""
+        self._beside: MemoryQueues | None = None
+        """Stands in for an index that cannot be written."""
 
     def decide(self, work: Callable[[Index], T]) -> T:
         """Run `work` on the queues as they are, record all it has saved, or nothing if it raises.
@@ -67,16 +73,14 @@ class LMDBQueues:
         Durable on return.
         """
         self._open()
-        near = _NEAR
         for mended in (False, True):
             try:
                 while True:
-                    self.catch_up(near)
                     request = _Decision(self, work)
                     try:
                         self._environment.group.submit(request)
                     except _BehindError:
-                        near = 0
+                        self.catch_up()
                         continue
                     if request.failure is not None:
                         raise request.failure
@@ -90,50 +94,94 @@ class LMDBQueues:
 
     def look(self, work: Callable[[Index], T]) -> T:
         """Run `work` on the queues as they are, to read only."""
-        if not self._environment.open_databases(self.name, create=False):
-            if not self._log.head().position or self._environment.readonly:
+        if self._environment.readonly:
+            return self._look_without_writing(work)
+        if not self.exists():
+            if not self._log.head().position:
                 return work(Index(_rows_of_nothing(self.codec), self))
             self._open()
-        self.catch_up(0)
         try:
-            return self._read_rows(lambda rows: work(Index(rows, self)))
+            self.catch_up()
+            return self.read_rows(lambda rows: work(Index(rows, self)))
         except IndexDamagedError:
             self.rebuild()
-        return self._read_rows(lambda rows: work(Index(rows, self)))
+        return self.read_rows(lambda rows: work(Index(rows, self)))
+
+    def _look_without_writing(self, work: Callable[[Index], T]) -> T:
+        """Answer from the index, or from one in memory where that is missing or lacks events."""
+        if self.exists() and self._is_current():
+            try:
+                return self.read_rows(lambda rows: work(Index(rows, self)))
+            except IndexDamagedError:
+                pass  # as if it were missing
+        if self._beside is None:
+            from tachograph.infra.memory_queues import MemoryQueues
+
+            self._beside = MemoryQueues(self._log, self.codec, self.records_of)
+        return self._beside.look(work)
+
+    def _is_current(self) -> bool:
+        """Say whether the index has every event of a job."""
+        mark = self.read_rows(lambda rows: rows.mark())
+        if mark is None:
+            return False
+        start, head = self.known_from(mark), self._log.head().position
+        if head > start:
+            if self._log.read(after=start, up_to=head, topics=QUEUE_EVENTS, limit=1):
+                return False
+            self.know(mark.era, head)
+        return True
 
     def last_transaction(self) -> int:
         """Return a number that changes with every write to the log, by any process."""
         return self._log.last_transaction()
 
+    def exists(self) -> bool:
+        """Say whether there is an index: it is made with the first job, or question for one."""
+        return self._environment.open_databases(self.name, create=False)
+
     def rebuild(self) -> None:
         """Make the index anew from the log."""
         self._open()
         self._environment.update(lambda txn: self.rows(txn).clear(_new_era()))
-        self.catch_up(0)
+        self.catch_up()
 
     def content(self) -> dict[bytes, bytes]:
         """Return all rows that follow from the log alone."""
         self._open()
-        self.catch_up(0)
-        return self._read_rows(lambda rows: rows.content())
+        self.catch_up()
+        return self.read_rows(lambda rows: dict(rows.content()))
+
+    def check(self, folder: str) -> list[Differing]:
+        """Return rows that are not what the log says: key, stored value, and what it should be.
+
+        `folder` is one for what is made anew to compare with; the caller removes it.
+        """
+        from tachograph.infra.queue_checking import check
+
+        if not self.exists():
+            return []  # it is made with the first use
+        try:
+            self.catch_up()
+        except IndexDamagedError:  # that is what is being looked for
+            return check(self, self._log, folder)
+        return check(self, self._log, folder)
 
     def rows(self, txn: Transaction) -> QueueRows:
         """Return the rows as a write transaction sees them."""
         table = LMDBTable(txn, self._environment.databases[self.name], writable=True)
         return QueueRows(table, self.codec)
 
-    def _read_rows(self, use: Callable[[QueueRows], T]) -> T:
+    def read_rows(self, use: Callable[[QueueRows], T]) -> T:
+        """Use the rows as one read transaction sees them."""
         with self._environment.read() as txn:
             table = LMDBTable(txn, self._environment.databases[self.name], writable=False)
             return use(QueueRows(table, self.codec))
 
     # Catching up.
 
-    def catch_up(self, near: int = _NEAR) -> None:
-        """Fold in what was recorded without the index.
-
-        The last `near` records are left to whoever commits next: looking at them costs less there.
-        """
+    def catch_up(self) -> None:
+        """Fold in what was recorded without the index."""
         if self._environment.readonly:
             return
         while True:
@@ -145,17 +193,17 @@ class LMDBQueues:
                 self._environment.update(self._begin_anew)
                 continue
             start = self.known_from(mark)
-            if head - start <= near:
+            if head <= start:
                 return
             missing = self._log.read(after=start, up_to=head, topics=QUEUE_EVENTS, limit=1)
             if not missing:
                 self.know(mark.era, head)
                 if head - mark.position > _FAR:
-                    self._environment.update(lambda txn: self._move_mark(txn, mark, head))  # noqa: B023
+                    self._environment.update(partial(self._move_mark, was=mark, position=head))
                 return
             # Read before the write begins: others wait for that one.
             records = self._log.read(after=missing[0].position - 1, limit=CHUNK)
-            self._environment.update(lambda txn: self._fold(txn, mark, records))  # noqa: B023
+            self._environment.update(partial(self._fold, was=mark, records=records))
 
     def known_from(self, mark: Mark) -> int:
         """Return up to where every event of a job is known to be in an index of this mark."""
@@ -202,75 +250,6 @@ class _BehindError(TachographError):
     """The log has events of jobs that the index lacks."""
 
 
-class Index:
-    """What `work` is given: the rows, and a way to record. Satisfies the QueueIndex port."""
-
-    def __init__(self, rows: QueueRows, queues: Any) -> None:
-        self._rows = rows
-        self._queues = queues
-        self.saved: list[QueuedJob] = []
-        self.records: list[NewRecord] = []
-        self.first: list[int] = []
-        """Where the records of each saved job begin."""
-
-    def job(self, job_id: str) -> QueuedJob | None:
-        """Return a live job; None for one that has ended or never was."""
-        return self._rows.job(job_id)
-
-    def eligible(
-        self, queue: str, types: Collection[str] | None, now_us: int, per_key: int
-    ) -> Iterator[QueuedJob]:
-        """Yield pending jobs whose time has come: higher priority first, then the oldest."""
-        return self._rows.eligible(queue, types, now_us, per_key)
-
-    def leased(self, queue: str | None = None) -> Iterator[QueuedJob]:
-        """Yield the leased jobs."""
-        return self._rows.leased(queue)
-
-    def leased_count(self, queue: str) -> int:
-        """Return how many jobs of a queue are leased."""
-        return self._rows.leased_count(queue)
-
-    def tried(self, queue: str) -> Iterator[QueuedJob]:
-        """Yield the pending jobs that were leased before."""
-        return self._rows.tried(queue)
-
-    def count(self) -> int:
-        """Return how many live jobs there are."""
-        return self._rows.count()
-
-    def holder(self, queue: str, key: str, now_us: int) -> str | None:
-        """Return the id of the job that a unique key belongs to."""
-        return self._rows.holder(queue, key, now_us)
-
-    def metered_us(self, queue: str, number: int) -> int | None:
-        """Return the time of the `number`-th last metered lease of a queue."""
-        return self._rows.metered_us(queue, number)
-
-    def next_us(self, queue: str, now_us: int) -> int | None:
-        """Return when the next job that waits for its time is due."""
-        return self._rows.next_us(queue, now_us)
-
-    def save(self, *jobs: QueuedJob) -> None:
-        """Record what these jobs recorded, in this commit."""
-        for job in jobs:
-            records = self._queues.records_of(job)
-            if records:
-                self.saved.append(job)
-                self.first.append(len(self.records))
-                self.records += records
-
-    def put_saved(self, positions: Sequence[int]) -> None:
-        """Bring the rows up to what was recorded at these positions."""
-        for job, first in zip(self.saved, self.first, strict=True):
-            if self.records[first].version == 1:
-                job.position = positions[first]
-            self._rows.put(job)
-        mark = self._rows.mark()
-        if mark is not None and positions:
-            self._rows.put_mark(Mark(positions[-1], mark.era))
-
-
 class _Decision(Request):
     """One decision as a group commit runs it."""
 
@@ -298,8 +277,8 @@ class _Decision(Request):
         except MoreIsDueError:
             self.again = True
             return
-        except TachographError:
-            raise
+        except (TachographError, lmdb.Error):
+            raise  # with a map that is full, all of the commit runs again
         except Exception as error:  # noqa: BLE001  # of this request alone: others share the commit
             self.failure = error
             return
@@ -307,7 +286,7 @@ class _Decision(Request):
             return
         append = Append(self._queues.tables, index.records, None, None)
         append.apply(txn)
-        index.put_saved(append.positions)
+        index.put_saved(append.positions, self._reached[0])
         self._append = append
 
     def committed(self) -> None:
@@ -324,6 +303,8 @@ class _Decision(Request):
         if mark is None:
             raise _BehindError
         start = queues.known_from(mark)
+        if head - start > _NEAR:
+            raise _BehindError
         if start < head:
             cursor = txn.cursor(db=queues.tables[queues.tables.records])
             found = cursor.set_range(pack_position(start + 1))

@@ -1,11 +1,15 @@
-"""The queues of a log in memory, for tests of code that uses them. Behaves as those on disk do."""
+"""The queues of a log, with their index in memory. Behaves as the index on disk does.
+
+For tests of code that uses queues, and for a log that may only be read and has no such index.
+"""
 
 from __future__ import annotations
 
 from threading import RLock
 
-from tachograph.infra.lmdb_queues import Index
-from tachograph.infra.queue_folding import fold, is_of_a_job, stream_of
+from tachograph.domain.queue_events import QUEUE_EVENTS
+from tachograph.infra.queue_folding import CHUNK, fold, stream_of
+from tachograph.infra.queue_index import Index
 from tachograph.infra.queue_rows import Mark, MoreIsDueError, QueueRows
 from tachograph.infra.queue_tables import MemoryTable
 
@@ -17,22 +21,28 @@ if TYPE_CHECKING:
     from tachograph.domain.queued_job import QueuedJob
     from tachograph.domain.records import NewRecord, Record
     from tachograph.infra.codec import Codec
+    from tachograph.infra.lmdb_log import LMDBLog
     from tachograph.infra.memory_log import MemoryLog
 
     T = TypeVar("T")
     Records = Callable[[QueuedJob], Sequence[NewRecord]]
 
 
+_ERA = 1
+"""An index in memory is never made anew by another process: one era does."""
+
+
 class MemoryQueues:
     """The queue index of a log in memory. Satisfies the QueueStore port."""
 
-    def __init__(self, log: MemoryLog, codec: Codec, records_of: Records) -> None:
+    def __init__(self, log: MemoryLog | LMDBLog, codec: Codec, records_of: Records) -> None:
         self._log = log
         self._codec = codec
         self.records_of = records_of
         self._lock = RLock()
         self._table = MemoryTable()
-        self._rows = QueueRows(self._table, codec)
+        self._known = 0
+        """Up to where every event of a job is in the index."""
 
     def decide(self, work: Callable[[Index], T]) -> T:
         """Run `work` on the queues, record all it has saved, or nothing if it raises."""
@@ -40,11 +50,11 @@ class MemoryQueues:
             self._catch_up()
             while True:
                 self._table.begin()
-                index = Index(self._rows, self)
+                index = Index(self._rows(), self)
                 try:
                     result = work(index)
                     if index.records:
-                        index.put_saved(self._log.append(index.records))
+                        index.put_saved(self._log.append(index.records), _ERA)
                 except MoreIsDueError:
                     continue
                 except BaseException:
@@ -58,7 +68,7 @@ class MemoryQueues:
             self._catch_up()
             self._table.writable = False
             try:
-                return work(Index(self._rows, self))
+                return work(Index(self._rows(), self))
             finally:
                 self._table.writable = True
 
@@ -69,21 +79,34 @@ class MemoryQueues:
     def rebuild(self) -> None:
         """Make the index anew from the log."""
         with self._lock:
-            self._rows.clear(0)
+            self._rows().clear(_ERA)
+            self._known = 0
             self._catch_up()
 
     def content(self) -> dict[bytes, bytes]:
         """Return all rows that follow from the log alone."""
         with self._lock:
             self._catch_up()
-            return self._rows.content()
+            return dict(self._rows().content())
+
+    def _rows(self) -> QueueRows:
+        """Return the rows for one use of them."""
+        return QueueRows(self._table, self._codec)
 
     def _catch_up(self) -> None:
-        mark = self._rows.mark() or Mark(0, 0)
-        records = self._log.read(after=mark.position, limit=None)
-        if any(is_of_a_job(record.topic) for record in records):
-            fold(self._rows, self._codec, records, self._read)
-            self._rows.put_mark(Mark(records[-1].position, 0))
+        rows, head = self._rows(), self._log.head().position
+        mark = rows.mark() or Mark(0, _ERA)
+        while head > max(mark.position, self._known):
+            records = self._log.read(
+                after=mark.position, up_to=head, topics=QUEUE_EVENTS, limit=CHUNK
+            )
+            if not records:
+                self._known = head
+                return
+            self._table.begin()  # nothing undoes this
+            fold(rows, self._codec, records, self._read)
+            mark = Mark(records[-1].position, _ERA)
+            rows.put_mark(mark)
 
     def _read(self, job_id: str, up_to: int) -> Sequence[Record]:
         return self._log.read_stream(stream_of(job_id), up_to=up_to)

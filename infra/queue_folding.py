@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from tachograph.domain.bodies import ERASED
+from tachograph.domain.errors import VersionGapError
 from tachograph.domain.queue_events import PREFIX, upcast
 from tachograph.domain.queued_job import QueuedJob
+from tachograph.infra.queue_rows import IndexDamagedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
     Read = Callable[[str, int], Sequence[Record]]
 
+CHUNK = 2_000
+"""Records that are folded at a time."""
+
 
 def is_of_a_job(topic: str) -> bool:
     """Say whether a topic is one of a queued job."""
@@ -28,27 +32,35 @@ def fold(rows: QueueRows, codec: Codec, records: Sequence[Record], read: Read) -
     """Apply records, in their order; those of other things are passed over.
 
     `read` returns the records of a job up to a version: an ended job has no row, and its events
-    say what it was.
+    say what it was. A job of which an event was erased is unknown from there on.
     """
-    changed: dict[str, QueuedJob] = {}
+    changed: dict[str, QueuedJob | None] = {}
     for record in records:
         if not is_of_a_job(record.topic):
             continue
         job_id = str(record.stream)
-        job = changed.get(job_id) or rows.job(job_id)
-        if job is None:
-            job = replay(codec, read(job_id, record.version - 1)) if record.version > 1 else None
-        job = apply(job or QueuedJob(), codec, record)
-        changed[job_id] = job
-        rows.put(job)
+        if job_id not in changed:
+            changed[job_id] = rows.job(job_id) or _replay(codec, record, read)
+        job = changed[job_id]
+        if job is None or record.absent:
+            changed[job_id] = None
+            rows.drop(job_id)
+        else:
+            try:
+                job = apply(job, codec, record)
+            except VersionGapError as error:
+                raise IndexDamagedError(job_id) from error  # a row is not what its events say
+            rows.put(job)
 
 
-def replay(codec: Codec, records: Sequence[Record]) -> QueuedJob | None:
-    """Return the job that events leave; None without any."""
+def _replay(codec: Codec, record: Record, read: Read) -> QueuedJob | None:
+    """Return the job as it was before a record; None where that is not known any more."""
     job = QueuedJob()
-    for record in records:
-        apply(job, codec, record)
-    return job if job.version else None
+    for earlier in read(str(record.stream), record.version - 1) if record.version > 1 else ():
+        if earlier.absent:
+            return None
+        apply(job, codec, earlier)
+    return job
 
 
 def apply(job: QueuedJob, codec: Codec, record: Record) -> QueuedJob:
@@ -61,7 +73,7 @@ def apply(job: QueuedJob, codec: Codec, record: Record) -> QueuedJob:
 
 def fields_of(codec: Codec, record: Record) -> dict[str, Any]:
     """Return the fields of an event as of today's version."""
-    fields: dict[str, Any] = {ERASED: True} if record.absent else codec.unpack(record.body)
+    fields: dict[str, Any] = codec.unpack(record.body)
     fields["originator_id"] = str(record.stream)
     fields["originator_version"] = record.version
     fields.setdefault("time_us", record.time_us)

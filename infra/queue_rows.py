@@ -7,10 +7,11 @@ under their concurrency key) changes no answer, only the time that finding it ta
 
 from __future__ import annotations
 
+import struct
 from struct import Struct
 
 from tachograph.domain.errors import MalformedValueError
-from tachograph.domain.queued_job import COMPLETED, LEASED, QueuedJob
+from tachograph.domain.queued_job import COMPLETED, LEASED, PRUNED, QueuedJob
 from tachograph.domain.records import _Fields
 from tachograph.infra.layout import U64, encode_text
 
@@ -22,7 +23,7 @@ except ImportError:
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from tachograph.infra.codec import Codec
 
@@ -69,7 +70,7 @@ _READY = b"r"
 _DUE = b"s"
 """Queue, time, position -> job id: it waits for a time."""
 _PARKED = b"p"
-"""Queue, digest of a concurrency key, order -> job id: its key had no room when it was met."""
+"""Queue, digest of a concurrency key, type, order -> job id: its key had no room when met."""
 _LEASED = b"l"
 """Queue, position -> job id."""
 _TRIED = b"a"
@@ -85,6 +86,9 @@ _WINDOW = b"x"
 _METERED = b"t"
 """Queue, number -> time of a lease that counts towards the rate."""
 
+_MOVED = (_READY, _DUE, _PARKED, _PER_KEY, _WINDOW, MARK)
+"""Kinds of rows that do not follow from the log alone."""
+
 MOST_METERED = 10_000
 """Leases that are remembered for the rate of a queue: the largest count a rate may have."""
 MOST_MOVED = 2_000
@@ -93,6 +97,7 @@ _PURGED = 20
 _ORDER = Struct(">IQ")
 _HELD = Struct(">16sQ")
 _COUNT = Struct(">I")
+_ID_SIZE = 16
 _MARK = Struct(">IQQ")
 _HIGHEST = 1 << 31
 _END = b"\xff"
@@ -126,18 +131,18 @@ class QueueRows:
     def __init__(self, table: OrderedTable, codec: Codec) -> None:
         self._table = table
         self._codec = codec
+        self._seen: dict[bytes, list[Any]] = {}
+        """Rows that were read: putting a job needs again what it was."""
 
     # How far it is.
 
     def mark(self) -> Mark | None:
         """Return how far it is; None when the rows have to be made anew."""
         value = self._table.get(MARK)
-        if value is None:
-            return Mark(0, 0)
-        if len(value) != _MARK.size:
+        if value is None or len(value) != _MARK.size:
             return None
         version, position, era = _MARK.unpack(value)
-        return Mark(position, era) if version == VERSION else None
+        return Mark(position, era) if version == VERSION and era else None
 
     def put_mark(self, mark: Mark) -> None:
         """Keep how far it is."""
@@ -146,8 +151,12 @@ class QueueRows:
     # Reading.
 
     def job(self, job_id: str) -> QueuedJob | None:
-        """Return a live job; None for one that has ended or never was."""
-        return self._load(id_key(job_id))
+        """Return a live job; None for one that has ended or never was, or for what is no id."""
+        try:
+            job_key = id_key(job_id)
+        except ValueError:
+            return None
+        return self._load(job_key) if len(job_key) == _ID_SIZE else None
 
     def eligible(
         self, queue: str, types: Collection[str] | None, now_us: int, per_key: int
@@ -158,7 +167,7 @@ class QueueRows:
             self._move_due(queue, now_us)
         taken: dict[bytes, int] = {}
         heads: list[tuple[bytes, bytes, bytes]] = []
-        for kind in self._types(queue) if types is None else types:
+        for kind in self._types(queue) if types is None else dict.fromkeys(types):
             self._push(heads, _lane(queue, kind), b"")
         while heads:
             heads.sort()
@@ -199,7 +208,7 @@ class QueueRows:
         value = self._table.get(_unique(queue, key))
         if value is None:
             return None
-        job_key, until_us = _HELD.unpack(value)
+        job_key, until_us = _read(_HELD, value)
         return None if until_us and until_us <= now_us else id_text(job_key)
 
     def metered_us(self, queue: str, number: int) -> int | None:
@@ -208,7 +217,7 @@ class QueueRows:
         if last < number:
             return None
         value = self._table.get(_named(_METERED, queue) + U64.pack(last - number + 1))
-        return None if value is None else int(U64.unpack(value)[0])
+        return None if value is None else int(_read(U64, value)[0])
 
     def next_us(self, queue: str, now_us: int) -> int | None:  # noqa: ARG002  # part of the port
         """Return when the next job that waits for its time is due; None when none does."""
@@ -223,7 +232,9 @@ class QueueRows:
     def put(self, job: QueuedJob) -> None:
         """Bring everything that is kept of a job from what it was to what it is."""
         job_key = id_key(job.id)
-        old = self._load(job_key)
+        row = self._seen.pop(job_key, None)
+        old = self._load(job_key) if row is None else QueuedJob.from_row(row)
+        self._seen.pop(job_key, None)
         if old is not None:
             self._remove(old, job)
         if job.live:
@@ -241,11 +252,53 @@ class QueueRows:
         self._table.clear()
         self.put_mark(Mark(0, era))
 
-    def content(self) -> dict[bytes, bytes]:
-        """Return all rows that follow from the log alone, to compare two indexes."""
-        moved = (_READY, _DUE, _PARKED, _PER_KEY, _WINDOW, MARK)
-        pairs = self._scan(b"")
-        return {key: value for key, value in pairs if key[:1] not in moved}
+    def drop(self, job_id: str) -> None:
+        """Forget a job of which nobody can say any more what it is."""
+        job = self.job(job_id)
+        if job is not None:
+            job.status = PRUNED
+            self.put(job)
+
+    # Comparing.
+
+    def content(self) -> Iterator[Pair]:
+        """Yield all rows that follow from the log alone, in their order, to compare two indexes."""
+        return (pair for pair in self._scan(b"") if pair[0][:1] not in _MOVED)
+
+    def misplaced(self) -> Iterator[tuple[bytes, bytes | None, bytes | None]]:
+        """Yield what eligibility gets wrong: key, value there, and value that is to be there.
+
+        A pending job is either ready, due at a time, or parked, and nothing else is any of these.
+        Jobs whose row cannot be read are passed over.
+        """
+        for kind in (_READY, _DUE, _PARKED):
+            for place, job_key in self._scan(kind):
+                places = self._places(job_key)
+                if places is not None and place not in places:
+                    yield place, job_key, None
+        for row, _ in self._scan(_JOB):
+            places = self._places(row[1:]) or []
+            found = [place for place in places if self._table.get(place) == row[1:]]
+            if places and not found:
+                yield places[0], None, row[1:]
+            for place in found[1:]:
+                yield place, row[1:], None
+
+    def _places(self, job_key: bytes) -> list[bytes] | None:
+        """Return where a job can be, the place that is always right first; None: nobody knows."""
+        self._seen.clear()  # there may be a million of them
+        try:
+            job = self._load(job_key)
+        except IndexDamagedError:
+            return None
+        if job is None or job.status == LEASED:
+            return []
+        places = [_lane(job.queue, job.type) + _order(job)]
+        if job.available_us is not None:
+            places.append(_due(job))
+        if job.concurrency_key is not None:
+            places.append(_parked(job) + _named(b"", job.type) + _order(job))
+        return places
 
     def _remove(self, old: QueuedJob, new: QueuedJob) -> None:
         place = U64.pack(old.position)
@@ -261,7 +314,7 @@ class QueueRows:
             if old.available_us is not None:
                 self._table.delete(_due(old))
             if old.concurrency_key is not None:
-                self._table.delete(_parked(old) + _order(old))
+                self._table.delete(_parked(old) + _named(b"", old.type) + _order(old))
         if old.concurrency_key is not None and new.status != LEASED:
             self._unpark_first(_parked(old))
 
@@ -284,10 +337,10 @@ class QueueRows:
         """Let a job have its unique key while it lives, and after its success as it was asked."""
         unique = _unique(job.queue, job.key or "")
         stored = self._table.get(unique)
-        if stored is not None and _HELD.unpack(stored)[0] != job_key and not job.live:
+        if stored is not None and _read(_HELD, stored)[0] != job_key and not job.live:
             return  # another job has it by now
         if stored is not None:
-            self._table.delete(_WINDOW + U64.pack(_HELD.unpack(stored)[1]) + unique)
+            self._table.delete(_WINDOW + U64.pack(_read(_HELD, stored)[1]) + unique)
         if job.live:
             self._table.put(unique, _HELD.pack(job_key, 0))
         elif job.status == COMPLETED and job.key_window_us and job.ended_us is not None:
@@ -307,7 +360,7 @@ class QueueRows:
             self._table.delete(found[0])
             unique = found[0][1 + U64.size :]
             held = self._table.get(unique)
-            if held is not None and 0 < _HELD.unpack(held)[1] < now_us:
+            if held is not None and 0 < _read(_HELD, held)[1] < now_us:
                 self._table.delete(unique)
 
     def _meter(self, job: QueuedJob) -> None:
@@ -359,7 +412,7 @@ class QueueRows:
         """Look at every parked job again once another number per key is allowed."""
         key = _named(_PER_KEY, queue)
         stored = self._table.get(key)
-        if stored is not None and _COUNT.unpack(stored)[0] == per_key:
+        if stored is not None and _read(_COUNT, stored)[0] == per_key:
             return
         for place, job_key in list(self._scan(_named(_PARKED, queue))):
             self._unpark(place, job_key)
@@ -368,12 +421,16 @@ class QueueRows:
     def _park(self, job: QueuedJob, ready: bytes, job_key: bytes) -> None:
         if self._table.writable:
             self._table.delete(ready)
-            self._table.put(_parked(job) + _order(job), job_key)
+            self._table.put(_parked(job) + _named(b"", job.type) + _order(job), job_key)
 
     def _unpark_first(self, prefix: bytes) -> None:
-        found = self._table.at_or_after(prefix)
-        if found is not None and found[0].startswith(prefix):
+        """Look at the first job of each type again: who comes next may do one type only."""
+        after = prefix
+        while (found := self._table.at_or_after(after)) is not None:
+            if not found[0].startswith(prefix):
+                return
             self._unpark(*found)
+            after = found[0][: found[0].index(b"\0", len(prefix))] + b"\x01"
 
     def _unpark(self, place: bytes, job_key: bytes) -> None:
         job = self._need(job_key)
@@ -387,7 +444,8 @@ class QueueRows:
         if value is None:
             return None
         try:
-            return QueuedJob.from_row(self._codec.unpack(value))
+            row = self._seen[job_key] = self._codec.unpack(value)
+            return QueuedJob.from_row(row)
         except (MalformedValueError, ValueError, TypeError) as error:
             raise IndexDamagedError(id_text(job_key)) from error
 
@@ -399,7 +457,7 @@ class QueueRows:
 
     def _counted(self, room: bytes) -> int:
         value = self._table.get(room)
-        return 0 if value is None else int(_COUNT.unpack(value)[0])
+        return 0 if value is None else int(_read(_COUNT, value)[0])
 
     def _put_count(self, room: bytes, count: int) -> None:
         if count > 0:
@@ -415,6 +473,14 @@ class QueueRows:
                 return
             yield found
             after = found[0] + b"\0"
+
+
+def _read(form: Struct, value: bytes) -> tuple[Any, ...]:
+    """Return what a value holds. Raises IndexDamagedError for one of another length."""
+    try:
+        return form.unpack(value)
+    except struct.error as error:
+        raise IndexDamagedError(value.hex()) from error
 
 
 def id_key(job_id: str) -> bytes:

@@ -94,6 +94,13 @@ class StoreRecords:
         with self._environment.read() as txn:
             return {what: txn.stat(db=tables[name])["entries"] for what, name in names.items()}
 
+    def knows(self, topic: str) -> bool:
+        """Say whether there was ever a record of this type."""
+        if not self._tables.open():
+            return False
+        with self._environment.read() as txn:
+            return self._tables.find_number(txn, topic) is not None
+
     def trackings(self) -> list[CopiedTracking]:
         """Return how far other logs were processed."""
         if not self._tables.open():

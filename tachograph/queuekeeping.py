@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from tachograph.domain.queue_settings import QueuePlan
-from tachograph.domain.queued_job import LEASE_EXPIRED, OWNER_GONE
 from tachograph.infra import clock
 from tachograph.infra.job_ids import JobIds
 from tachograph.infra.lmdb_queues import LMDBQueues
-from tachograph.infra.queue_folding import stream_of
 from tachograph.queues.queueing import Queueing
 from tachograph.queues.repository import QueueRepository
 
@@ -28,13 +28,11 @@ def queues_of(
     validate: Callable[[QueueSettings, str, Any], None] | None = None,
 ) -> Queueing:
     """Return the queues of an open store."""
-    from random import random
-
     repository = QueueRepository(services.log, services.packing)
-    store = LMDBQueues(services.environment, services.log, services.codec, repository.records_of)
+    store = _store(services, repository)
 
     def beat(job_id: str, epoch: int, lease_seconds: float) -> None:
-        services.presence.beat(stream_of(job_id), epoch, lease_seconds=lease_seconds)
+        services.presence.beat(job_id, epoch, lease_seconds=lease_seconds)
 
     return Queueing(
         store,
@@ -43,45 +41,39 @@ def queues_of(
         services.actor,
         QueuePlan() if plan is None else plan,
         new_id=JobIds(clock.now_us),
-        random=random,
+        random=_random,
         beat=beat,
         lost=lambda job: lost(services, job),
+        boottime_us=clock.boottime_us,
         validate=(lambda _queue, _kind, _payload: None) if validate is None else validate,
     )
 
 
-def lost(services: Services, job: QueuedJob) -> tuple[str, str] | None:
-    """Say why the holder of a leased job is to be taken for lost; None while it is not.
+def index_of(services: Services) -> LMDBQueues | None:
+    """Return the queue index of an open store, to look after it; None where there is none."""
+    store = _store(services, QueueRepository(services.log, services.packing))
+    return store if store.exists() else None
 
-    A process that has ended frees its jobs at once. One that lives, or that cannot be looked at,
-    does so when it has been silent for longer than the lease: by the clock that counts since
-    boot, or by the wall clock where it has never shown itself.
-    """
-    from tachograph.domain.liveness import ALIVE, GONE, judge, span
-    from tachograph.domain.owner import Owner
+
+def _store(services: Services, repository: QueueRepository) -> LMDBQueues:
+    return LMDBQueues(services.environment, services.log, services.codec, repository.records_of)
+
+
+def _random() -> float:
+    """Return 0 <= x < 1. Importing random costs a short command 4 ms."""
+    return int.from_bytes(os.urandom(4), "big") / 2**32
+
+
+def lost(services: Services, job: QueuedJob) -> tuple[str, str] | None:
+    """Say why the holder of a leased job is to be taken for lost; None while it is not."""
+    from tachograph.domain import queue_liveness
     from tachograph.infra import processes
 
-    owner = Owner.from_fields(job.owner or {})
-    lease = services.presence.lease(stream_of(job.id))
-    boottime_us = clock.boottime_us()
-    judged = judge(
-        owner,
+    return queue_liveness.lost(
+        job,
         here=services.observer,
         process_start=processes.process_start,
-        lease=lease,
-        boottime_us=boottime_us,
-        epoch=job.epoch,
+        lease=services.presence.lease(job.id),
+        boottime_us=clock.boottime_us(),
+        now_us=clock.now_us(),
     )
-    if judged.state == GONE:
-        return OWNER_GONE, judged.reason
-    here = services.observer.boot_id
-    if lease is not None and lease.epoch == job.epoch and lease.boot_id == here:
-        silent_us = boottime_us - lease.boottime_us
-    elif judged.state == ALIVE and job.leased_us is None:
-        return None
-    else:
-        silent_us = clock.now_us() - (job.leased_us or 0)
-    if silent_us <= job.lease_seconds * clock.SECOND_US:
-        return None
-    words = f"{owner} was silent for {span(silent_us)}, its lease is {job.lease_seconds:g}s"
-    return LEASE_EXPIRED, words

@@ -6,41 +6,27 @@ within the commit that records what follows from it, so no other process can com
 
 from __future__ import annotations
 
-from tachograph.domain.errors import TachographError, VersionConflictError
+from tachograph.domain.errors import StoreError, TachographError, VersionConflictError
 from tachograph.domain.queue_errors import JobNotFoundError, KeyTakenError, LeaseLostError
-from tachograph.domain.queue_settings import QueueSettings
 from tachograph.domain.queued_job import LEASED, QueuedJob
 from tachograph.domain.records import _Fields
+from tachograph.queues.endings import Completion, Failure, Release
+from tachograph.queues.enqueueing import Enqueueing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
-    from typing import Any, Protocol
+    from typing import Any
 
     from tachograph.domain.event import Cause
     from tachograph.domain.owner import Owner
-    from tachograph.domain.queue_settings import QueuePlan, Rate
-    from tachograph.payloads import Payloads
-    from tachograph.queues.ports import QueueIndex, QueueStore
-    from tachograph.queues.repository import QueueRepository
-    from tachograph.session import Actor
+    from tachograph.domain.queue_settings import QueueSettings, Rate
+    from tachograph.queues.endings import Ending
+    from tachograph.queues.ports import QueueIndex
 
     Command = Callable[[QueuedJob, Cause], None]
     Types = Collection[str] | None
 
-    class Ending(Protocol):
-        """How a holder ends its lease."""
-
-        job_id: str
-        epoch: int
-
-        def apply(self, job: QueuedJob, cause: Cause, settings: QueueSettings) -> None:
-            """Record the end."""
-            ...
-
-
-CHUNK = 500
-"""Jobs that one commit enqueues."""
 MOST_CHANGED = 1_000
 """Jobs that one commit changes."""
 LONGEST_ERROR = 2_000
@@ -48,63 +34,19 @@ LONGEST_ERROR = 2_000
 _TRIES = 20
 
 
-class Enqueue(_Fields):
-    """A job that somebody wants to have done."""
-
-    __slots__ = (
-        "available_us",
-        "concurrency_key",
-        "key",
-        "key_window_us",
-        "max_attempts",
-        "payload",
-        "priority",
-        "queue",
-        "type",
-    )
-
-    def __init__(
-        self,
-        queue: str,
-        kind: str,
-        payload: Any = None,
-        *,
-        priority: int = 0,
-        available_us: int | None = None,
-        max_attempts: int | None = None,
-        key: str | None = None,
-        key_window_us: int | None = None,
-        concurrency_key: str | None = None,
-    ) -> None:
-        self.queue = queue
-        self.type = kind
-        self.payload = payload
-        self.priority = priority
-        self.available_us = available_us
-        self.max_attempts = max_attempts
-        self.key = key
-        self.key_window_us = key_window_us
-        self.concurrency_key = concurrency_key
-
-
-class Enqueued(_Fields):
-    """The job that does what was wanted; `created` is False where its key had one already."""
-
-    __slots__ = ("created", "job_id")
-
-    def __init__(self, job_id: str, *, created: bool) -> None:
-        self.job_id = job_id
-        self.created = created
-
-
-class Leased(_Fields):
+class Leased:
     """A job that its holder may do now, and what it is to be done with."""
 
-    __slots__ = ("job", "payload")
+    __slots__ = ("_load", "job")
 
-    def __init__(self, job: QueuedJob, payload: Any) -> None:
+    def __init__(self, job: QueuedJob, load: Callable[[], Any]) -> None:
         self.job = job
-        self.payload = payload
+        self._load = load
+
+    @property
+    def payload(self) -> Any:
+        """What the job was enqueued with, read when it is asked for. Raises BlobMissingError."""
+        return self._load()
 
 
 class Released(_Fields):
@@ -127,121 +69,12 @@ class Changed(_Fields):
         self.refused = refused
 
 
-class Queueing:
-    """The queues of a store. May be shared by threads.
+class Queueing(Enqueueing):
+    """The queues of a store: whatever is done with their jobs. May be shared by threads.
 
     Every method returns once what it recorded is durable (G1), or raises and has recorded nothing
     (G2).
     """
-
-    def __init__(
-        self,
-        store: QueueStore,
-        repository: QueueRepository,
-        payloads: Payloads,
-        actor: Actor,
-        plan: QueuePlan,
-        *,
-        new_id: Callable[[], str],
-        random: Callable[[], float],
-        beat: Callable[[str, int, float], None],
-        lost: Callable[[QueuedJob], tuple[str, str] | None],
-        validate: Callable[[QueueSettings, str, Any], None] = lambda _queue, _kind, _payload: None,
-    ) -> None:
-        """Build the use cases.
-
-        `beat(job_id, epoch, lease_seconds)` shows that a holder is there; `lost(job)` says why
-        the holder of a leased job is to be taken for lost: code (`queued_job.RELEASES`) and
-        reason. `validate` raises PayloadError.
-        """
-        self.store = store
-        self.repository = repository
-        self.payloads = payloads
-        self.actor = actor
-        self.plan = plan
-        self._new_id = new_id
-        self._random = random
-        self._beat = beat
-        self._lost = lost
-        self._validate = validate
-
-    def now_us(self) -> int:
-        """Return the time by the clock that dates the events."""
-        return self.actor.now_us()
-
-    def settings(self, queue: str) -> QueueSettings:
-        """Return what is declared of a queue; defaults for one that is not declared any more."""
-        return self.plan.queues.get(queue) or QueueSettings(queue)
-
-    # Enqueueing.
-
-    def enqueue(self, want: Enqueue) -> Enqueued:
-        """Put a job in its queue, unless another one that lives has its key.
-
-        Raises UnknownQueueError, InvalidValueError, PayloadError.
-        """
-        return self.enqueue_many([want])[0]
-
-    def enqueue_many(
-        self, wants: Sequence[Enqueue], progress: Callable[[int, int | None], None] | None = None
-    ) -> list[Enqueued]:
-        """Put jobs in their queues, 500 in a commit; all of them are checked before the first."""
-        for want in wants:
-            self._check(want)
-        found: list[Enqueued] = []
-        for start in range(0, len(wants), CHUNK):
-            found += self._enqueue_chunk(wants[start : start + CHUNK])
-            if progress is not None:
-                progress(len(found), len(wants))
-        return found
-
-    def _check(self, want: Enqueue) -> None:
-        settings = self.plan.get(want.queue)
-        self._build(want, "00000000-0000-0000-0000-000000000000", None, self.actor.cause())
-        self._validate(settings, want.type, want.payload)
-
-    def _enqueue_chunk(self, wants: Sequence[Enqueue]) -> list[Enqueued]:
-        prepared = [
-            (want, self._new_id(), self.payloads.store(want.payload, "payload")) for want in wants
-        ]
-        now_us = self.now_us()
-
-        def decide(index: QueueIndex) -> list[Enqueued]:
-            cause = self.actor.cause()
-            keys: dict[tuple[str, str], str] = {}
-            found = []
-            for want, job_id, payload in prepared:
-                if want.key is not None:
-                    place = want.queue, want.key
-                    held = keys.get(place) or index.holder(want.queue, want.key, now_us)
-                    if held is not None:
-                        found.append(Enqueued(held, created=False))
-                        continue
-                    keys[place] = job_id
-                index.save(self._build(want, job_id, payload, cause))
-                found.append(Enqueued(job_id, created=True))
-            return found
-
-        return self.store.decide(decide)
-
-    def _build(self, want: Enqueue, job_id: str, payload: Any, cause: Cause) -> QueuedJob:
-        settings = self.settings(want.queue)
-        most = want.max_attempts
-        if most is None:
-            most = settings.job_type(want.type).max_attempts or settings.max_attempts
-        return QueuedJob.enqueue(
-            cause,
-            job_id,
-            want.queue,
-            want.type,
-            payload,
-            priority=want.priority,
-            available_us=want.available_us,
-            max_attempts=most,
-            key=want.key,
-            key_window_us=want.key_window_us,
-            concurrency_key=want.concurrency_key,
-        )
 
     # Leasing.
 
@@ -285,14 +118,16 @@ class Queueing:
         jobs = self.store.decide(decide)
         if ended and not jobs and limit:
             # What has just ended may have made room, which its own commit could not see yet.
-            jobs = self.store.decide(
-                lambda index: list(self._take(index, queues, fields, types, limit, now_us))
-            )
+            try:
+                jobs = self.store.decide(
+                    lambda index: list(self._take(index, queues, fields, types, limit, now_us))
+                )
+            except StoreError:
+                jobs = []  # the ends stand; what is wrong is told by the next call
         return [self._leased(job) for job in jobs]
 
     def _leased(self, job: QueuedJob) -> Leased:
-        self._beat(job.id, job.epoch, job.lease_seconds)
-        return Leased(job, self.payloads.load(self.repository.payload(job.id)))
+        return Leased(job, lambda: self.payloads.load(self.repository.payload(job)))
 
     def _take(
         self,
@@ -304,7 +139,7 @@ class Queueing:
         now_us: int,
     ) -> Iterator[QueuedJob]:
         left = limit
-        for name in queues:
+        for name in dict.fromkeys(queues):
             settings = self.settings(name)
             room = self._room(index, settings, left, now_us)
             if room < 1:
@@ -313,8 +148,13 @@ class Queueing:
             for job in index.eligible(name, wanted, now_us, settings.per_key):
                 cause = self.actor.cause()
                 if not job.die_of_attempts(cause, settings.max_attempts):
-                    metered = settings.rate is not None
-                    job.lease(cause, owner, settings.lease_seconds, metered=metered)
+                    job.lease(
+                        cause,
+                        owner,
+                        settings.lease_seconds,
+                        boottime_us=self._boottime_us(),
+                        metered=settings.rate is not None,
+                    )
                     left -= 1
                     room -= 1
                 index.save(job)
@@ -427,6 +267,8 @@ class Queueing:
         """Show that the holder is at work; False when it is not the holder any more."""
         self._beat(job.id, job.epoch, job.lease_seconds)
         now = self.store.look(lambda index: index.job(job.id))
+        if now is None or now.epoch != job.epoch:
+            now = self.repository.get(job.id)  # the index may be on its way to being made anew
         return now is not None and now.status == LEASED and now.epoch == job.epoch
 
     # Lost holders.
@@ -521,91 +363,6 @@ class Queueing:
             index.save(job)
             changed.done.append(job)
         return changed
-
-
-class Completion(_Fields):
-    """The holder did the work."""
-
-    __slots__ = ("epoch", "job_id", "outcome", "result", "run")
-
-    def __init__(
-        self, job_id: str, epoch: int, result: Any, outcome: str | None, run: str | None
-    ) -> None:
-        self.job_id = job_id
-        self.epoch = epoch
-        self.result = result
-        self.outcome = outcome
-        self.run = run
-
-    def apply(self, job: QueuedJob, cause: Cause, settings: QueueSettings) -> None:  # noqa: ARG002
-        """Record the end."""
-        job.complete(cause, self.result, outcome=self.outcome, run=self.run)
-
-
-class Failure(_Fields):
-    """The attempt failed."""
-
-    __slots__ = ("code", "epoch", "error", "job_id", "random", "retry_us", "run", "terminal")
-
-    def __init__(
-        self,
-        job_id: str,
-        epoch: int,
-        error: str,
-        code: str,
-        terminal: bool,
-        retry_us: int | None,
-        run: str | None,
-        random: Callable[[], float],
-    ) -> None:
-        self.job_id = job_id
-        self.epoch = epoch
-        self.error = error
-        self.code = code
-        self.terminal = terminal
-        self.retry_us = retry_us
-        self.run = run
-        self.random = random
-
-    def apply(self, job: QueuedJob, cause: Cause, settings: QueueSettings) -> None:
-        """Record the end."""
-        retry_us = self.retry_us
-        if retry_us is None:
-            retry_us = cause.time_us + settings.backoff.delay_us(job.attempts, self.random)
-        job.fail(
-            cause,
-            self.error,
-            code=self.code,
-            terminal=self.terminal,
-            retry_us=retry_us,
-            max_attempts=settings.max_attempts,
-            run=self.run,
-        )
-
-
-class Release(_Fields):
-    """The holder gives the job back."""
-
-    __slots__ = ("code", "epoch", "job_id", "reason", "retry_us")
-
-    def __init__(
-        self, job_id: str, epoch: int, code: str, reason: str, retry_us: int | None
-    ) -> None:
-        self.job_id = job_id
-        self.epoch = epoch
-        self.code = code
-        self.reason = reason
-        self.retry_us = retry_us
-
-    def apply(self, job: QueuedJob, cause: Cause, settings: QueueSettings) -> None:
-        """Record the end."""
-        job.release(
-            cause,
-            self.code,
-            self.reason,
-            retry_us=self.retry_us,
-            max_attempts=settings.max_attempts,
-        )
 
 
 def _allowed(index: QueueIndex, queue: str, rate: Rate, most: int, now_us: int) -> int:

@@ -28,9 +28,14 @@ class QueueRepository:
         self.packing = packing
 
     def get(self, job_id: str) -> QueuedJob | None:
-        """Return a job as its events have left it, or None. Raises BodyLostError."""
+        """Return a job as its events have left it; None where there is none, or one was erased.
+
+        Raises BodyLostError.
+        """
         job = QueuedJob()
         for record in self.records(job_id):
+            if record.absent:
+                return None
             job.evolve(record.topic, self.fields(record))
             if record.version == 1:
                 job.position = record.position
@@ -45,11 +50,10 @@ class QueueRepository:
         """Return the events of a job in order: record, fields as of today's version."""
         return [(record, self.fields(record)) for record in self.records(job_id)]
 
-    def payload(self, job_id: str) -> Any:
+    def payload(self, job: QueuedJob) -> Any:
         """Return the stored form of a job's payload: `Payloads.load` makes the value of it."""
-        stream = stream_of(job_id)
-        first = [] if stream is None else self.log.read_stream(stream, limit=1)
-        return self.fields(first[0]).get("payload") if first else None
+        records = self.log.read(after=job.position - 1, up_to=job.position, limit=1)
+        return self.fields(records[0]).get("payload") if records else None
 
     def fields(self, record: Record) -> Fields:
         """Return the fields of an event as of today's version, with its place and version."""

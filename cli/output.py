@@ -10,7 +10,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from typing import Any, Protocol
 
     class Closable(Protocol):
@@ -66,11 +66,16 @@ class Output:
         """Print a value as one line of JSON, for streams of them."""
         self.line(to_json(value))
 
-    def table(self, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-        """Print a table for people; it fits the terminal where there is one."""
+    def table(
+        self,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        whole: Collection[str] = (),
+    ) -> None:
+        """Print a table for people; it fits the terminal, but for columns that stay `whole`."""
         from tachograph.cli.tables import table
 
-        for line in table(columns, rows, width=self.width(), bold=self.styled()):
+        for line in table(columns, rows, width=self.width(), bold=self.styled(), whole=whole):
             self.line(line)
 
     def when(self, time_us: int | None, style: str = "relative") -> str:

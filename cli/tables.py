@@ -7,7 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
 GAP = "  "
 NARROWEST = 8
@@ -20,10 +20,12 @@ def table(
     *,
     width: int | None = None,
     bold: bool = False,
+    whole: Collection[str] = (),
 ) -> Iterator[str]:
     r"""Yield the lines of a table, the head first.
 
-    A table wider than `width` has its widest columns cut in the middle, where ids differ least.
+    A table wider than `width` has its widest columns cut in the middle, where ids differ least,
+    but for those in `whole`.
     Control characters are shown as escapes, so that no stored text can move the cursor.
 
     >>> list(table(("RUN", "STATE"), [("job-a", "running"), ("b", "failed\n")]))
@@ -32,7 +34,7 @@ def table(
     body = [[shown(cell) for cell in row] for row in rows]
     widths = [max(map(cells, column)) for column in zip(columns, *body, strict=True)]
     if width is not None:
-        _narrow(widths, width)
+        _narrow(widths, width, [name not in whole for name in columns])
     head = _line(columns, widths)
     yield f"\033[1m{head}\033[0m" if bold else head
     for row in body:
@@ -85,11 +87,18 @@ def cut(text: str, width: int) -> str:
     return f"{head}…{tail}"
 
 
-def _narrow(widths: list[int], width: int) -> None:
-    """Take from the widest column until the table fits, in place."""
+def _narrow(widths: list[int], width: int, may_be_cut: Sequence[bool]) -> None:
+    """Take from the widest column that may be cut until the table fits, in place."""
     spare = sum(widths) + len(GAP) * (len(widths) - 1) - width
-    while spare > 0 and max(widths) > NARROWEST:
-        widths[widths.index(max(widths))] -= 1
+    while spare > 0:
+        there = [cells for cells, cut_it in zip(widths, may_be_cut, strict=True) if cut_it]
+        widest = max(there, default=0)
+        if widest <= NARROWEST:
+            return
+        place = next(
+            place for place, cells in enumerate(widths) if cells == widest and may_be_cut[place]
+        )
+        widths[place] -= 1
         spare -= 1
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from tachograph.infra.codec import Codec
+    from tachograph.infra.queue_view_rows import QueueViewRows
 
     _Watched = tuple[bytes | None, bytes | None, bytes | None]
 
@@ -84,6 +85,16 @@ ENTRIES = b"entries"
 """Position of the run's first event, version -> entry of its timeline."""
 GUARDS = b"guards"
 """Digest of a maintenance step's name, position of the event that granted it -> guard."""
+QUEUES = b"queues"
+"""Digest of a queue's name -> name, how many of its jobs are in which list, spans kept."""
+QUEUE_JOBS = b"queue_jobs"
+"""Id of a job -> values of it, in the order of its FIELDS."""
+QUEUE_ORDER = b"queue_order"
+"""Digest of a queue's name, list, time, id of a job in that list -> nothing."""
+QUEUE_DUE = b"queue_due"
+"""Digest of a queue's name, level, span of time -> number of scheduled jobs that are due in it."""
+QUEUE_TRAFFIC = b"queue_traffic"
+"""Digest of a queue's name, minute or hour, its number -> events and latencies in it."""
 TABLES = (
     META,
     NAMES,
@@ -97,6 +108,11 @@ TABLES = (
     TIMELINES,
     ENTRIES,
     GUARDS,
+    QUEUES,
+    QUEUE_JOBS,
+    QUEUE_ORDER,
+    QUEUE_DUE,
+    QUEUE_TRAFFIC,
 )
 
 LONGEST_PREFIX = 64
@@ -112,7 +128,16 @@ _MOST_NAMES = 10_000
 class Rows:
     """The content of all views within one transaction. Satisfies ViewReader and ViewWriter."""
 
-    __slots__ = ("_codec", "_keys", "_packer", "_place", "_tables", "_touched", "_watched")
+    __slots__ = (
+        "_codec",
+        "_keys",
+        "_packer",
+        "_place",
+        "_queues",
+        "_tables",
+        "_touched",
+        "_watched",
+    )
 
     def __init__(self, tables: Tables, codec: Codec, place: str) -> None:
         self._tables = tables
@@ -120,6 +145,7 @@ class Rows:
         self._place = place
         """Names the views in errors."""
         self._packer: Any = None
+        self._queues: QueueViewRows | None = None
         self._keys: dict[str, bytes] = {}
         """Digest of each id that was asked for."""
         self._touched: dict[str, int] = {}
@@ -342,6 +368,17 @@ class Rows:
         named = self._named(_GUARD, self._unpack(value))
         return Guard(position=U64.unpack_from(key, 16)[0], **named)
 
+    # Queues.
+
+    @property
+    def queues(self) -> QueueViewRows:
+        """The view of queues."""
+        if self._queues is None:
+            from tachograph.infra.queue_view_rows import QueueViewRows
+
+            self._queues = QueueViewRows(self)
+        return self._queues
+
     # All of it.
 
     def rows(self) -> Iterator[tuple[str, bytes, bytes]]:
@@ -363,7 +400,10 @@ class Rows:
         try:
             return dict(zip(names, values, strict=True))
         except (TypeError, ValueError) as error:
-            raise StoreCorruptError(self._place, f"a row of its views is odd: {error}") from error
+            raise self._odd(error) from error
+
+    def _odd(self, error: Exception) -> StoreCorruptError:
+        return StoreCorruptError(self._place, f"a row of its views is odd: {error}")
 
     def _get(self, table: bytes, key: bytes) -> Any:
         value = self._tables.get(table, key)

@@ -5,6 +5,7 @@ The ports here are an inner seam of Tachograph and may change in any release.
 
 from __future__ import annotations
 
+from tachograph.domain import event_types
 from tachograph.domain.records import _Fields
 from tachograph.projections import (
     maintenance_guards,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from tachograph.projections.folding import Projection
     from tachograph.projections.maintenance_guards import GuardsView, GuardsWriter
+    from tachograph.projections.queue_health import QueueHealth, QueuesView, QueuesWriter
     from tachograph.projections.run_cards import RunCardsView
     from tachograph.projections.run_summaries import RunSummariesView
     from tachograph.projections.timeline import TimelineView
@@ -34,6 +36,11 @@ if TYPE_CHECKING:
 
     class ViewReader(RunCardsView, WatchListView, GuardsView, Protocol):
         """The content of all views as of one moment."""
+
+        @property
+        def queues(self) -> QueuesView:
+            """The jobs and the state of all queues."""
+            ...
 
         def summary(self, run_id: str) -> dict[str, Any] | None:
             """Return the summary of a run, or None. The caller may change what it gets."""
@@ -53,6 +60,11 @@ if TYPE_CHECKING:
 
     class ViewWriter(ViewReader, RunSummariesView, TimelineView, GuardsWriter, Protocol):
         """The content of all views within one transaction that changes them."""
+
+        @property
+        def queues(self) -> QueuesWriter:
+            """The jobs and the state of all queues."""
+            ...
 
         def put_mark(self, name: str, mark: Mark) -> None:
             """Keep how far a view is, in the same transaction as its content."""
@@ -91,21 +103,40 @@ if TYPE_CHECKING:
             ...
 
 
+QUEUE_HEALTH = "queue_health"
+_QUEUE_HEALTH_VERSION = 1
+"""Stands here, since its module is loaded only once an event of a queue is met."""
+
 VERSIONS = {
     # Cards and the watch list are cut from summaries, in the same transaction: they are one view
     # to the outside.
     run_summaries.NAME: f"{run_summaries.VERSION}.{run_cards.VERSION}.{watch_list.VERSION}",
     timeline.NAME: f"{timeline.VERSION}",
     maintenance_guards.NAME: f"{maintenance_guards.VERSION}",
+    QUEUE_HEALTH: f"{_QUEUE_HEALTH_VERSION}",
 }
 """Every view by its name, with the version of its content."""
+
+
+def _queue_health(view: Any) -> QueueHealth:
+    from tachograph.projections.queue_health import QueueHealth
+
+    return QueueHealth(view.queues)
+
 
 PROJECTIONS: dict[str, Callable[[Any], Projection]] = {
     run_summaries.NAME: RunSummaries,
     timeline.NAME: Timelines,
     maintenance_guards.NAME: MaintenanceGuards,
+    QUEUE_HEALTH: _queue_health,
 }
-"""What folds events into each view, given the view."""
+"""What folds events into each view, given all views."""
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    event_types.RUN: (run_summaries.NAME, timeline.NAME, maintenance_guards.NAME),
+    event_types.QUEUE: (QUEUE_HEALTH,),
+}
+"""The views that are made of the events whose topics begin so."""
 
 
 class Mark(_Fields):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tachograph.domain import event_types
 from tachograph.domain.bodies import ERASED, LOST
 from tachograph.domain.errors import (
     BodyLostError,
@@ -11,7 +12,7 @@ from tachograph.domain.errors import (
 )
 from tachograph.domain.events import EVENT_TYPES, upcast
 from tachograph.projections.folding import PREFIX, RUN_TOPICS, unknown
-from tachograph.projections.views import PROJECTIONS, Mark
+from tachograph.projections.views import FAMILIES, PROJECTIONS, Mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,13 +21,19 @@ if TYPE_CHECKING:
 
     from tachograph.domain.records import Record
     from tachograph.ports import Codec, EventLog, Progress
+    from tachograph.projections.folding import Projection
     from tachograph.projections.views import Views, ViewWriter
+
+    Folds = list[tuple[str, Callable[[str, dict[str, Any], int, str], None]]]
+    """Name of a view, and what applies an event to it."""
 
 CHUNK = 2000
 """Events in memory at a time."""
 CHUNKS = 5
 """Portions folded in one transaction: what is done again after a kill."""
 _UPCAST = frozenset(topic for topic, kind in EVENT_TYPES.items() if kind.class_version > 1)
+_newest: dict[str, int] = {}
+"""The version of each event that is of no run, of those that were met."""
 _UNREADABLE = (
     TachographError,
     LookupError,
@@ -142,7 +149,7 @@ class _Folding:
         records = self._read(mark, min(ends + ([] if up_to is None else [up_to]), default=None))
         if not records:
             return False
-        self._apply(records, {name: PROJECTIONS[name](writer) for name in names})
+        self._apply(records, names, writer)
         reached = Mark(records[-1].position, records[-1].digest)
         for name in names:
             writer.put_mark(name, reached)
@@ -162,35 +169,78 @@ class _Folding:
             raise OtherLogError
         return records[seen:]
 
-    def _apply(self, records: list[Record], projections: dict[str, Any]) -> None:
-        folds = [(name, projection.fold) for name, projection in projections.items()]
+    def _apply(self, records: list[Record], names: list[str], writer: ViewWriter) -> None:
+        """Fold records into the views of these names; those without an event of theirs rest."""
+        made: list[Projection] = []
+        met: dict[str, Folds] = {}
         unpack = self._codec.unpack
         for record in records:
             topic = record.topic
-            if topic not in RUN_TOPICS and not topic.startswith(PREFIX):
-                continue  # of another application
+            prefix = PREFIX if topic in RUN_TOPICS else topic[: topic.find(".") + 1]
+            folds = met.get(prefix)
+            if folds is None:
+                folds = met[prefix] = _folds(prefix, names, writer, made)
+            if not folds:
+                continue  # of another application, or of views that are elsewhere
             try:
                 fields = _fields(record, unpack)
             except _UNREADABLE as error:
-                raise _UnreadableError(record, list(projections), error) from error
+                raise _UnreadableError(record, [name for name, _ in folds], error) from error
+            stream = fields.get("originator_id") or str(record.stream)
             for name, fold in folds:
                 try:
-                    fold(topic, fields, record.position, record.stream)
+                    fold(topic, fields, record.position, stream)
                 except StoreCorruptError:
                     raise  # a view is damaged, not the event
                 except _UNREADABLE as error:
                     raise _UnreadableError(record, [name], error) from error
-        for projection in projections.values():
+        for projection in made:
             projection.flush()
 
 
+def _folds(prefix: str, names: list[str], writer: ViewWriter, made: list[Projection]) -> Folds:
+    """Make what folds events whose topics begin so into these views, and add it to `made`."""
+    folds: Folds = []
+    for name in FAMILIES.get(prefix, ()):
+        if name in names:
+            made.append(PROJECTIONS[name](writer))
+            folds.append((name, made[-1].fold))
+    return folds
+
+
 def _fields(record: Record, unpack: Callable[[bytes], Any]) -> dict[str, Any]:
-    """Return an event's fields as of today's version, with its place in its run."""
+    """Return an event's fields as of today's version, with its place in its stream."""
     topic = record.topic
     if topic not in RUN_TOPICS:
-        raise unknown(topic, record.position)
+        return _other_fields(record, unpack)
     if type(record.stream) is not str:
         raise TypeError(f"the stream of a run is a text, not {record.stream!r}")
+    fields = _stored(record, unpack)
+    if "class_version" in fields or (topic in _UPCAST and ERASED not in fields):
+        upcast(topic, fields)
+    return fields
+
+
+def _other_fields(record: Record, unpack: Callable[[bytes], Any]) -> dict[str, Any]:
+    """Return the fields of an event that is of no run."""
+    topic = record.topic
+    newest = _newest.get(topic)
+    if newest is None:
+        kind = event_types.find(topic)
+        if kind is None:
+            raise unknown(topic, record.position)
+        newest = _newest[topic] = kind.class_version
+    if topic.startswith(event_types.QUEUE) and type(record.stream) is str:
+        raise TypeError(f"the stream of a job is a UUID, not {record.stream!r}")
+    fields = _stored(record, unpack)
+    if "class_version" in fields or (newest > 1 and ERASED not in fields):
+        event_types.upcast(topic, fields)
+    fields["originator_id"] = str(record.stream)
+    return fields
+
+
+def _stored(record: Record, unpack: Callable[[bytes], Any]) -> dict[str, Any]:
+    """Return the fields as they were stored; what is known without the body where it is gone."""
     if record.absent:
         return _gone(record)
     try:
@@ -199,8 +249,6 @@ def _fields(record: Record, unpack: Callable[[bytes], Any]) -> dict[str, Any]:
         return {**_gone(record), LOST: True}  # all other runs stay readable
     fields: dict[str, Any] = unpack(body)
     fields["originator_version"] = record.version
-    if topic in _UPCAST or "class_version" in fields:
-        upcast(topic, fields)
     return fields
 
 

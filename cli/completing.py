@@ -93,6 +93,25 @@ def effects(services: Services, context: click.Context) -> Iterable[CompletionIt
     return [CompletionItem(key, help=effect["status"]) for key, effect in known]
 
 
+def queues(services: Services, _context: click.Context) -> Iterable[CompletionItem]:
+    """Return the queues that are declared."""
+    from tachograph.queue_plans import plan_of
+
+    return [CompletionItem(name) for name in plan_of(services).plan.queues]
+
+
+def jobs(services: Services, _context: click.Context) -> Iterable[CompletionItem]:
+    """Yield the newest jobs with their types and queues."""
+    from tachograph.queuekeeping import queues_of
+
+    repository = queues_of(services).repository
+    topics = ("queue.job-enqueued",)
+    for record in services.log.read(topics=topics, reverse=True, limit=NEWEST):
+        fields = repository.fields(record)
+        what = f"{fields['type']} in {fields['queue']}" if "type" in fields else "erased"
+        yield CompletionItem(str(record.stream), help=what)
+
+
 def _run_id(context: click.Context) -> str:
     return str(context.params.get("run") or os.environ.get("TACHO_RUN_ID", ""))
 
@@ -102,4 +121,6 @@ SOURCES: dict[str, Callable[[Services, click.Context], Iterable[CompletionItem]]
     "command": commands,
     "phase": phases,
     "effect": effects,
+    "queue": queues,
+    "job": jobs,
 }

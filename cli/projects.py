@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tachograph.bootstrap import find
-from tachograph.infra import project_file
+from tachograph.infra import project_file, project_place
 
 if TYPE_CHECKING:
     from tachograph.cli.options import Params
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def project_path(params: Params, out: Output) -> str:
     """Return the path of the project's file that counts. Raises ProjectFileNotFoundError."""
     store, _ = find(out.store)
-    return project_file.find(params.config, os.environ, str(Path.cwd()), store)
+    return project_place.find(params.config, os.environ, str(Path.cwd()), store)
 
 
 def project(params: Params, out: Output) -> ProjectFile:

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import difflib
 import typing
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from tachograph.infra.project_models import (
-    GateModel,
-    MaintenanceModel,
-    ProjectModel,
-    ScheduleModel,
-    StepModel,
-)
+from tachograph.infra.project_models import ProjectModel
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -58,16 +53,22 @@ def _place(table: Any, loc: tuple[int | str, ...]) -> str:
     return ".".join(parts) or "the file"
 
 
+@cache
 def _known_names() -> frozenset[str]:
-    models = (ProjectModel, MaintenanceModel, StepModel, GateModel, ScheduleModel)
+    models: list[type[BaseModel]] = [ProjectModel]
+    for model in models:  # grows on the way
+        for field in model.model_fields.values():
+            models += [each for each in _models_in(field.annotation) if each not in models]
     return frozenset(name for model in models for name in model.model_fields)
 
 
 def _fields_at(loc: tuple[int | str, ...]) -> list[str]:
     """Return the names that are known where a problem is."""
     model: type[BaseModel] = ProjectModel
+    named = False
     for part in loc:
-        field = model.model_fields.get(str(part))
+        field = None if named else model.model_fields.get(str(part))
+        named = field is not None and typing.get_origin(field.annotation) is dict
         if field is not None:
             model = next(iter(_models_in(field.annotation)), model)
     return list(model.model_fields)

@@ -1,4 +1,4 @@
-"""Find, read and validate `tachograph.toml`. Imports pydantic: only for commands that need it."""
+"""Read and validate `tachograph.toml`. Imports pydantic: only for commands that need it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from tachograph.domain.errors import (
-    PlanError,
-    ProjectFileError,
-    ProjectFileNotFoundError,
-    ScheduleError,
-)
+from tachograph.domain.errors import PlanError, ProjectFileError, ScheduleError
 from tachograph.domain.maintenance_plan import Gate, MaintenancePlan, MaintenanceStep
 from tachograph.domain.schedule import Schedule
+from tachograph.infra.declared_queues import queue_plan, repair_policy, thresholds
 from tachograph.infra.guarded_reading import read_guarded
 from tachograph.infra.project_errors import explained, sentence
 from tachograph.infra.project_models import ProjectModel
@@ -24,10 +20,11 @@ from tachograph.infra.project_models import ProjectModel
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from tachograph.domain.queue_settings import QueuePlan
+    from tachograph.domain.queue_thresholds import HealthThresholds
+    from tachograph.domain.repair_policy import RepairPolicy
     from tachograph.infra.project_models import MaintenanceModel, ScheduleModel, StepModel
 
-NAME = "tachograph.toml"
-VARIABLE = "TACHO_CONFIG"
 MOST_READ = 16 << 20
 """Bytes of the largest file that is taken for a project's."""
 
@@ -35,45 +32,24 @@ MOST_READ = 16 << 20
 class ProjectFile:
     """What a project has declared, as plain objects."""
 
-    __slots__ = ("folder", "maintenance", "path", "schedules")
+    __slots__ = ("folder", "health", "maintenance", "path", "queues", "repair", "schedules")
 
     def __init__(
-        self, path: str, maintenance: MaintenancePlan, schedules: Mapping[str, Schedule]
+        self,
+        path: str,
+        maintenance: MaintenancePlan,
+        schedules: Mapping[str, Schedule],
+        queues: QueuePlan,
+        health: HealthThresholds,
+        repair: RepairPolicy,
     ) -> None:
         self.path = path
         self.folder = os.path.dirname(path)
         self.maintenance = maintenance
         self.schedules = dict(schedules)
-
-
-def find(named: str | None, environment: Mapping[str, str], here: str, store: str | None) -> str:
-    """Return the absolute path of the project's file.
-
-    The first of these counts: the one that is named, TACHO_CONFIG, the nearest one from the
-    folder `here` upwards, the one beside the store. Raises ProjectFileNotFoundError.
-    """
-    given = named or environment.get(VARIABLE)
-    if given:
-        path = os.path.join(here, os.path.expanduser(given))
-        if not os.path.isfile(path):
-            raise ProjectFileNotFoundError(path, "there, as it was named")
-        return os.path.abspath(path)
-    folder = os.path.abspath(here)
-    while True:
-        path = os.path.join(folder, NAME)
-        if os.path.isfile(path):
-            return path
-        above = os.path.dirname(folder)
-        if above == folder:
-            break
-        folder = above
-    looked = f"in {here} and the folders above"
-    if store is not None:
-        beside = os.path.join(os.path.dirname(os.path.abspath(store)), NAME)
-        if os.path.isfile(beside):
-            return beside
-        looked += f", and beside the store {store}"
-    raise ProjectFileNotFoundError(NAME, looked)
+        self.queues = queues
+        self.health = health
+        self.repair = repair
 
 
 def load(path: str) -> ProjectFile:
@@ -99,9 +75,12 @@ def parse(path: str, content: bytes) -> ProjectFile:
     try:
         plan = _plan(model.maintenance, folder)
         schedules = _schedules(model.schedules)
+        queues = queue_plan(model.queues)
+        health = thresholds(model.health, queues)
     except (PlanError, ScheduleError) as error:
         raise ProjectFileError(path, sentence(str(error))) from error
-    return ProjectFile(os.path.abspath(path), plan, schedules)
+    path = os.path.abspath(path)
+    return ProjectFile(path, plan, schedules, queues, health, repair_policy(model.repair))
 
 
 def json_schema() -> dict[str, Any]:

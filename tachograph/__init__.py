@@ -3,7 +3,8 @@
 What a job needs is here: `record` starts or resumes a run, `step` records a function's result,
 `current` returns the recording that the calling code runs under, `register_type` lets values of
 your own types be recorded, `Recovery` says how a run may be continued, `Nothing` that there was
-nothing to do. Every error is in `errors`.
+nothing to do. `queue` gives a queue of jobs, `handler` says which function does them, and gets a
+`JobContext`. Every error is in `errors`.
 """
 
 from __future__ import annotations
@@ -16,24 +17,36 @@ if TYPE_CHECKING:
     from tachograph.domain import errors as errors
     from tachograph.domain.nothing import Nothing as Nothing
     from tachograph.domain.recovery import Recovery as Recovery
+    from tachograph.queue_api import Queue as Queue
+    from tachograph.queue_api import queue as queue
+    from tachograph.queues.handlers import JobContext as JobContext
+    from tachograph.queues.handlers import handler as handler
     from tachograph.recording import Recording as Recording
     from tachograph.steps import step as step
 
 __all__ = [
+    "JobContext",
     "Nothing",
+    "Queue",
     "Recording",
     "Recovery",
     "current",
     "errors",
+    "handler",
+    "queue",
     "record",
     "register_type",
     "step",
 ]
 
 _HOMES = {
+    "JobContext": "tachograph.queues.handlers",
     "Nothing": "tachograph.domain.nothing",
+    "Queue": "tachograph.queue_api",
     "Recording": "tachograph.recording",
     "Recovery": "tachograph.domain.recovery",
+    "handler": "tachograph.queues.handlers",
+    "queue": "tachograph.queue_api",
     "record": "tachograph.api",
     "register_type": "tachograph.api",
     "current": "tachograph.contexts",

@@ -67,6 +67,14 @@ def test_an_erased_run_is_offered_without_its_command(
     assert complete("run start ") == []
 
 
+def test_queues_and_jobs_are_offered(run: str, capsys: pytest.CaptureFixture[str]) -> None:
+    made = here(capsys, "queue", "enqueue", "memory", "--type", "mail").stdout.strip()
+
+    assert complete("queue enqueue ") == ["memory", "summary"]
+    assert complete("queue worker s") == ["summary"]
+    assert complete(f"queue show {made[:5]}") == [made]
+
+
 def test_without_a_store_there_is_nothing_to_offer(store_environment: Path) -> None:
     assert complete("run status ") == []
     assert not store_environment.exists()

@@ -12,7 +12,8 @@ from tachograph.domain import maintenance_plan
 from tachograph.domain.errors import ProjectFileError, ProjectFileNotFoundError
 from tachograph.domain.maintenance_plan import Gate
 from tachograph.infra import project_file, project_models
-from tachograph.infra.project_file import NAME, find, load, parse
+from tachograph.infra.project_file import load, parse
+from tachograph.infra.project_place import NAME, find
 
 WHOLE = """
 [maintenance]
@@ -122,7 +123,7 @@ SCHEDULE = '[schedules.s]\ncron = "0 0 * * *"\n'
     [
         ("maintenance = [", "it is not TOML: "),
         ("[maintenence]\n", "maintenence: there is no 'maintenence'. Did you mean 'maintenance'?"),
-        ("[tasks]\n", "tasks: there is no 'tasks'. There are maintenance, schedules."),
+        ("[tasks]\n", "tasks: there is no 'tasks'. There are maintenance, schedules, queues, "),
         ("[maintenance]\nmaxruntime = 1", "Did you mean 'max_runtime'?"),
         (
             STEP + 'gard = "5h"',
@@ -197,7 +198,7 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 def test_editors_get_a_schema() -> None:
     properties = project_file.json_schema()["properties"]
 
-    assert set(properties) == {"maintenance", "schedules"}
+    assert set(properties) == {"maintenance", "schedules", "queues", "health", "repair"}
 
 
 # Where it is.

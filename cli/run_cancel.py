@@ -43,6 +43,7 @@ SPEC = Spec(
 def run(params: Params, out: Output) -> None:
     """Stop what can be stopped, record the cancellation, say what is left."""
     from tachograph.cancelling import cancel
+    from tachograph.domain.queued_job import job_of_run
 
     if params.reason is None:
         raise UsageError("Why is it cancelled? Say so with --reason.")
@@ -50,6 +51,12 @@ def run(params: Params, out: Output) -> None:
         raise UsageError(f"--grace is {params.grace:g}: give seconds, 0 or more, at most a day.")
     services = open_store(out)
     run_id = exact_run(services, params.run, out)
+    job_id = job_of_run(run_id)
+    if job_id is not None:  # its process does other jobs, too
+        raise UsageError(
+            f"{run_id} is the run of a job: `tacho queue cancel --ids {job_id} --apply --reason …` "
+            "cancels that."
+        )
 
     def stop(owner: Owner, worker: Owner | None) -> Stopped:
         from tachograph.infra.stopping import stop

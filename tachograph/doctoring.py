@@ -14,6 +14,7 @@ from tachograph import bodykeeping, diagnosing, erasurekeeping, looking, project
 from tachograph.bootstrap import find, open_store
 from tachograph.diagnosing import FAIL, OK, WARN, Check
 from tachograph.domain.errors import SettingError, StoreError, StorePathError, TachographError
+from tachograph.domain.health import HEALTHY, UNHEALTHY
 from tachograph.infra import clock, filesystems, settings, store_folder
 from tachograph.infra.store_files import StoreFiles
 
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tachograph.bootstrap import Services
+    from tachograph.domain.health import Health
 
 PACKAGES = ("tachograph", "lmdb", "msgpack", "eventsourcing", "click", "pydantic")
+LONGEST_ERROR = 160
+"""Characters of an error that are shown."""
 PAGE_CHECK_BYTES = 256 * 2**20
 """A larger log is not read through page by page here: that is what `store verify` is for."""
 
@@ -136,3 +140,46 @@ def _views(services: Services) -> Iterator[Check]:
         return
     yield diagnosing.views(lag, stopped[0] if stopped else None)
     yield diagnosing.interrupted([run["id"] for run in runs])
+    yield from _health(services)
+
+
+def _health(services: Services) -> Iterator[Check]:
+    from tachograph.health.diagnosing import diagnose
+    from tachograph.healthkeeping import HealthKeeping
+    from tachograph.queue_plans import plan_of
+
+    try:
+        keeping = HealthKeeping(services, plan_of(services))
+    except TachographError as error:  # the project's file makes no sense
+        yield Check("health", FAIL, str(error), "Correct it: the health of queues depends on it.")
+        return
+    health = diagnose(keeping.domains(), services.actor.now_us())
+    bad = [domain.name for domain in health.domains if domain.status == health.status]
+    found = f"{health.status}, score {health.score:.2f}"
+    if health.status == HEALTHY:
+        yield Check("health", OK, found)
+    else:
+        state = FAIL if health.status == UNHEALTHY else WARN
+        advice = "`tacho maintenance diagnose` shows each rule that is broken."
+        yield Check("health", state, f"{found}: {', '.join(bad)}", advice)
+    yield _dead_jobs(health)
+
+
+def _dead_jobs(health: Health) -> Check:
+    """Judge jobs that nobody will do: within the thresholds of their queues, and beyond."""
+    queues = health.fact("queue", "queues", {})
+    dead = {name: counts for name, counts in queues.items() if counts["dead"]}
+    if not dead:
+        return Check("dead_jobs_backlog", OK, "none")
+    domain = health.domain("queue")
+    rules = {penalty.rule for penalty in domain.penalties} if domain is not None else set()
+    number = sum(counts["dead"] for counts in dead.values())
+    each = ", ".join(f"{counts['dead']} {name}" for name, counts in dead.items())
+    errors = [str(counts["lastError"]) for counts in dead.values() if counts["lastError"]]
+    said = f" Last error: {errors[0][:LONGEST_ERROR]}" if errors else ""
+    found = f"{number} permanently dead job(s) ({each}).{said}"
+    advice = (
+        "`tacho queue requeue --apply --reason …` once it can go well, else `tacho queue cancel`."
+    )
+    state = FAIL if rules & {"queue.dead", "queue.oldest-dead"} else WARN
+    return Check("dead_jobs_backlog", state, found, advice)

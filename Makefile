@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV ?= .venv
 PYTEST_ARGS ?=
 BENCH_ARGS ?=
+SOAK_ARGS ?=
 CORE_COVERAGE ?= 100
 
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
@@ -29,7 +30,7 @@ BENCH := $(VENV)/bench.stamp
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test check ruff mypy pyright imports pytest bench docs constraints clean
+.PHONY: help demo test check ruff mypy pyright imports pytest bench soak docs constraints clean
 
 help: ## Show these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
@@ -67,6 +68,9 @@ pytest: $(DEV) ## Run the tests alone; choose some with PYTEST_ARGS="-k gate"
 
 bench: $(BENCH) ## Measure, and compare with other tools
 	@$(BIN)/python benchmarks $(BENCH_ARGS)
+
+soak: $(PACKAGE) ## Kill queue workers for minutes and look for lost jobs
+	@$(BIN)/python benchmarks/soak_queues.py $(SOAK_ARGS)
 
 docs: $(DEV) ## Write the generated parts of docs/ anew
 	@$(BIN)/python tools/generate_docs.py

@@ -10,13 +10,17 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Measure = Callable[[], float]
     """Does one portion of work and returns what it measured."""
+    Round = dict[str, float]
+    """What one round measured of each of several things."""
+
+T = TypeVar("T")
 
 HIGHER, LOWER = "≥", "≤"
 MET, MISSED, SHOWN, ABSENT = "met", "missed", "-", "not measured"
@@ -142,6 +146,34 @@ def latencies(ours: Measure, peer: Measure, *, per_round: int, seconds: float) -
     return _repeated(lambda _swapped: one_round(), seconds)
 
 
+def contest(measures: dict[str, Measure], *, seconds: float) -> list[Round]:
+    """Measure several things in turn, each round beginning with another one, after one in vain."""
+    names = list(measures)
+
+    def one_round() -> Round:
+        names.append(names.pop(0))
+        return {name: measures[name]() for name in names}
+
+    one_round()
+    return _repeated(lambda _swapped: one_round(), seconds)
+
+
+def single_contest(measures: dict[str, Measure], *, per_round: int, seconds: float) -> list[Round]:
+    """Measure single operations of several things, one of each in turn, as `latencies` does."""
+    names = list(measures)
+
+    def one_round() -> Round:
+        times: dict[str, list[float]] = {name: [] for name in names}
+        for _ in range(per_round):
+            names.append(names.pop(0))
+            for name in names:
+                times[name].append(measures[name]())
+        return {name: statistics.median(each) for name, each in times.items()}
+
+    one_round()
+    return _repeated(lambda _swapped: one_round(), seconds)
+
+
 def in_rates(pairs: list[Pair]) -> list[Pair]:
     """Turn seconds per operation into operations per second."""
     return [Pair(1 / pair.ours, 1 / pair.peer) for pair in pairs]
@@ -174,9 +206,9 @@ def _both(ours: Measure, peer: Measure, *, swapped: bool) -> Pair:
     return Pair(first, second)
 
 
-def _repeated(measure: Callable[[bool], Pair], seconds: float) -> list[Pair]:
-    pairs: list[Pair] = []
+def _repeated(measure: Callable[[bool], T], seconds: float) -> list[T]:
+    found: list[T] = []
     end = time.perf_counter() + seconds
-    while len(pairs) < FEWEST_ROUNDS or (time.perf_counter() < end and len(pairs) < MOST_ROUNDS):
-        pairs.append(measure(len(pairs) % 2 == 1))
-    return pairs
+    while len(found) < FEWEST_ROUNDS or (time.perf_counter() < end and len(found) < MOST_ROUNDS):
+        found.append(measure(len(found) % 2 == 1))
+    return found

@@ -29,9 +29,9 @@ class InstallError(Exception):
 
 def environment() -> Path:
     """Return an environment that holds this code, compiled. Raises InstallError."""
-    code = _digest()
     stamp = ENVIRONMENT / STAMP
-    if not stamp.exists() or stamp.read_text(encoding="ascii") != code:
+    digest = code()
+    if not stamp.exists() or stamp.read_text(encoding="ascii") != digest:
         shutil.rmtree(ENVIRONMENT, ignore_errors=True)
         _run(sys.executable, "-m", "venv", str(ENVIRONMENT))
         # The script that an old pip makes for a command imports `re`, today's does not.
@@ -43,7 +43,7 @@ def environment() -> Path:
                 *("-c", str(CHECKOUT / "constraints.txt"), str(_wheel(Path(scratch)))),
             )
         _run(program("python", ENVIRONMENT), "-m", "compileall", "-q", str(ENVIRONMENT))
-        stamp.write_text(code, encoding="ascii")
+        stamp.write_text(digest, encoding="ascii")
     return ENVIRONMENT
 
 
@@ -65,7 +65,7 @@ def clean_environment(home: Path, **variables: str) -> dict[str, str]:
     return {**kept, "HOME": str(home), **variables}
 
 
-def _digest() -> str:
+def code() -> str:
     """Return what tells this code, with this interpreter, from any other."""
     digest = hashlib.sha256(sys.version.encode())
     for path in _sources():

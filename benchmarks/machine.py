@@ -14,7 +14,17 @@ from harness import timed
 if TYPE_CHECKING:
     from pathlib import Path
 
-PACKAGES = ("tachograph", "lmdb", "msgpack", "eventsourcing", "dbos", "SQLAlchemy")
+PACKAGES = (
+    "tachograph",
+    "lmdb",
+    "msgpack",
+    "eventsourcing",
+    "dbos",
+    "huey",
+    "persist-queue",
+    "litequeue",
+    "SQLAlchemy",
+)
 
 
 def facts(folder: Path) -> dict[str, Any]:

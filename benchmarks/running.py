@@ -11,7 +11,7 @@ from pathlib import Path
 
 from harness import Bench, Figure
 
-THEMES = ("durable", "threads", "append", "replay", "views", "commands", "size")
+THEMES = ("durable", "threads", "append", "replay", "views", "commands", "queues", "size")
 """The modules that measure, in order. Each has `figures(bench)`."""
 
 

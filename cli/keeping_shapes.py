@@ -26,6 +26,18 @@ class Sizes(Shape):
     archive: int = Field(description="Archives of events' bodies.")
 
 
+class JobCounts(Shape):
+    """Jobs of all queues by their state; each that is not pruned is in exactly one."""
+
+    pending: int
+    scheduled: int
+    failed: int = Field(description="They wait for another attempt after a failed one.")
+    leased: int
+    completed: int
+    dead: int
+    cancelled: int
+
+
 class Info(Shape):
     """`store info`."""
 
@@ -34,6 +46,7 @@ class Info(Shape):
     format: int
     events: int
     runs: int
+    jobs: JobCounts | None = Field(description="None where there never was one.")
     streams: int
     event_types: int
     snapshots: int

@@ -340,6 +340,7 @@ class Rebuilt(Shape):
 
     position: int
     snapshots_mended: int
+    queue_index_rebuilt: bool = Field(description="False where the store has no queues.")
 
 
 class ViewsChecked(Shape):

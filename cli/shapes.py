@@ -14,14 +14,19 @@ from tachograph.cli.audit_shapes import AUDIT
 from tachograph.cli.body_shapes import BODIES
 from tachograph.cli.comparing_shapes import COMPARING
 from tachograph.cli.cron_shapes import CRON
+from tachograph.cli.enqueue_shapes import ENQUEUE
+from tachograph.cli.health_shapes import HEALTH
 from tachograph.cli.import_shapes import IMPORTS
 from tachograph.cli.keeping_shapes import KEEPING
 from tachograph.cli.lifecycle_shapes import LIFECYCLE
 from tachograph.cli.maintenance_shapes import MAINTENANCE
 from tachograph.cli.policy_shapes import POLICIES
+from tachograph.cli.queue_shapes import QUEUES
 from tachograph.cli.reading_shapes import READING, Free, Outcome, Progress, Shape
 from tachograph.cli.recovery_shapes import RECOVERY
+from tachograph.cli.repair_shapes import REPAIRS
 from tachograph.cli.timer_shapes import TIMERS
+from tachograph.cli.worker_shapes import WORKER
 from tachograph.cli.workspace_shapes import WORKSPACE
 
 
@@ -188,10 +193,15 @@ SHAPES: dict[str, TypeAdapter[Any]] = {
     **KEEPING,
     **BODIES,
     **LIFECYCLE,
+    **QUEUES,
+    **ENQUEUE,
+    **HEALTH,
     **MAINTENANCE,
     **POLICIES,
     **RECOVERY,
+    **REPAIRS,
     **TIMERS,
+    **WORKER,
     **WORKSPACE,
 }
 """By the words of the command; `error` is for all of them."""

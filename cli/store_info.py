@@ -33,6 +33,14 @@ def run(_params: Params, out: Output) -> None:
         card(out, _rows(found, out))
 
 
+def _jobs(counts: dict[str, int] | None) -> str | None:
+    """Return how many jobs there are, by their state; None for a store that never had one."""
+    if counts is None:
+        return None
+    told = [f"{count} {state}" for state, count in counts.items() if count]
+    return ", ".join(told) or "none"
+
+
 def _rows(found: dict[str, Any], out: Output) -> list[tuple[str, str | None]]:
     sizes = found["sizes"]
     readers = [f"process {row['pid']}" for row in found["readers"]]
@@ -42,6 +50,7 @@ def _rows(found: dict[str, Any], out: Output) -> list[tuple[str, str | None]]:
         ("Found by", found["origin"]),
         ("Format", str(found["format"])),
         ("Events", events),
+        ("Jobs", _jobs(found["jobs"])),
         ("Last event", out.when(found["lastWriteUs"])),
         ("Anchor", found["anchor"]),
         ("Log", f"{size(sizes['log'])}, in a memory map of {size(found['mapSize'])}"),

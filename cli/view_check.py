@@ -1,4 +1,4 @@
-"""`tacho view check`: whether the views are what the log says, byte by byte."""
+"""`tacho view check`: whether views and queue index are what the log says, byte by byte."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from tachograph.cli.output import Output
 
 SPEC = Spec(
-    "Check that the views are what the log says, byte by byte.",
+    "Check that the views, and the index of the queues, are what the log says, byte by byte.",
     details="Makes them anew beside the stored ones and compares. Changes nothing.",
 )
 

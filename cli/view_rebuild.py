@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 SPEC = Spec(
     "Make all views anew from the log, and every snapshot that is not what the log says.",
     details="Until it is done, everybody reads the old ones. Killed at any moment, the old ones "
-    "stay. The events are read, never changed.",
+    "stay. The index of the queues is made anew as well: whoever wants a job meanwhile waits for "
+    "it, or makes the rest. The events are read, never changed.",
 )
 
 
@@ -27,9 +28,13 @@ def run(_params: Params, out: Output) -> None:
         position = storekeeping.rebuild(services, bar)
     with Bar(out, "snapshots") as bar:
         mended = storekeeping.mend_snapshots(services, bar)
+    index = storekeeping.rebuild_queue_index(services)
     if out.json:
-        out.document({"position": position, "snapshotsMended": mended})
+        found = {"position": position, "snapshotsMended": mended, "queueIndexRebuilt": index}
+        out.document(found)
     else:
         out.line(f"All views are made anew, up to position {position}.")
+        if index:
+            out.line("The index of the queues is made anew as well.")
         if mended:
             out.line(f"{mended} snapshots were not what the events say, and are now.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tachograph.domain.outcome import is_terminal, traits
+from tachograph.domain.queued_job import job_of_run
 from tachograph.domain.recovery import Recovery
 
 IMPORTED = ("job-runs", "checkpoint-file")
@@ -46,6 +47,12 @@ def next_step(run: Summary) -> str:
         )
     if run["ended"] == "unreadable":
         return f"Put the archive back, then run `tacho view rebuild`: {run['reason']}."
+    job = job_of_run(run["id"])
+    if job is not None:
+        return (
+            f"It is the run of a job: `tacho queue show {job}` says how that stands. Its queue "
+            f"tries it again; a dead one waits again with `tacho queue requeue --ids {job}`."
+        )
     if run["ended"] is not None or is_terminal(run["outcome"], run["reason_code"]):
         return "It is finished. The same command over the same inputs makes a new run."
     steps = [_settle(run, key) for key in effects_in_doubt(run) if not _is_idempotent(run, key)]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tachograph.domain import retention
 from tachograph.domain.artifact_places import SUMMARY, place_of
 from tachograph.domain.errors import ArtifactsTakenError, TachographError
+from tachograph.domain.events import EVENT_TYPES
 from tachograph.domain.ids import InvalidIdError
 from tachograph.event_files import CHUNK
 from tachograph.laying_out import RECENT, REMOVED
@@ -15,7 +16,6 @@ from tachograph.maintenance_runs import names_of
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tachograph.domain.records import Record
     from tachograph.domain.run import Run
     from tachograph.laying_out import Layout
     from tachograph.ports import EventLog, Progress
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SILENT = (REMOVED, "run.bodies-archived")
 """Events that show in no file of their run."""
+SHOWN = frozenset(EVENT_TYPES).difference(SILENT)
+"""Events that may show in the files of their run."""
 MOST_DUE = 1_000
 """Runs that could not be written that a mark names; with more of them it stays where it is."""
 
@@ -89,17 +91,11 @@ def _due(layout: Layout, after: int, head: int, again: Iterable[str], lost: set[
 
 def _changed(log: EventLog, position: int, head: int) -> list[str]:
     found: dict[str, None] = {}
-    while records := log.read(after=position, up_to=head, limit=CHUNK):
+    while records := log.read(after=position, up_to=head, limit=CHUNK, topics=SHOWN):
         for record in records:
-            if _shows(record) and isinstance(record.stream, str):
-                found[record.stream] = None
+            found[str(record.stream)] = None
         position = records[-1].position
     return list(found)
-
-
-def _shows(record: Record) -> bool:
-    """Say whether an event may show in the files of its run."""
-    return record.topic.startswith("run.") and record.topic not in SILENT
 
 
 def _bring_up(layout: Layout, run_id: str, now_us: int, *, thorough: bool) -> set[str]:

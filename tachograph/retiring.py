@@ -31,7 +31,7 @@ _REMARKS = frozenset(
         "run.note-added",
         "run.attention-raised",
         "run.attention-cleared",
-        "run.card-changed",
+        "run.card-edited",
         "run.resume-returned",
         "run.verdict-revised",
     }

@@ -20,6 +20,7 @@ from tachograph.domain.errors import (
     StoreNotFoundError,
     StoreReadOnlyError,
 )
+from tachograph.domain.queue_events import JobEnqueued
 from tachograph.domain.records import Problem
 from tachograph.erasurekeeping import problems as erasure_problems
 from tachograph.erasurekeeping import refuse_copies
@@ -40,8 +41,10 @@ if TYPE_CHECKING:
     from tachograph.bootstrap import Services
     from tachograph.domain.records import Head, Record
     from tachograph.exporting import Copy, Exported, Imported
+    from tachograph.infra.lmdb_queues import LMDBQueues
     from tachograph.ports import Progress
     from tachograph.projecting import Difference
+    from tachograph.projections.views import ViewReader
     from tachograph.replaying import Agreement
     from tachograph.storing import Backup, Compaction
 
@@ -104,13 +107,15 @@ def paths(store: str | None) -> dict[str, dict[str, Any]]:
 def describe(services: Services) -> dict[str, Any]:
     """Return what is in an open store, as `tacho store info --json` prints it."""
     measures = storing.measure(services.log, services.blobs, files(services))
-    counts = StoreRecords(services.environment).counts()
+    records = StoreRecords(services.environment)
+    counts = records.counts()
     return {
         "store": services.folder,
         "origin": services.origin,
         "format": files(services).format(),
         "events": measures.head.position,
         "runs": measures.runs,
+        "jobs": _jobs(services) if records.knows(JobEnqueued.TOPIC) else None,
         "streams": counts["streams"],
         "eventTypes": counts["types"],
         "snapshots": counts["snapshots"],
@@ -123,6 +128,22 @@ def describe(services: Services) -> dict[str, Any]:
             {"pid": pid, "transaction": txn} for pid, txn in services.environment.readers()
         ],
     }
+
+
+def _jobs(services: Services) -> dict[str, int]:
+    """Return how many jobs of all queues are in which state."""
+    from tachograph import looking
+    from tachograph.domain.queued_job import PENDING
+    from tachograph.infra.clock import now_us
+    from tachograph.projections.queue_health import COUNTED, WAITING
+
+    states = [PENDING if name == WAITING else name for name in COUNTED]
+
+    def add(view: ViewReader) -> dict[str, int]:
+        found = [view.queues.counts(name, now_us()) for name in view.queues.names()]
+        return {name: sum(getattr(each, name) for each in found) for name in states}
+
+    return looking.ask(services, add, report=lambda _stopped: None)
 
 
 def verify(
@@ -221,8 +242,29 @@ def rebuild(services: Services, progress: Progress | None = None) -> int:
 
 
 def check_views(services: Services, progress: Progress | None = None) -> list[Difference]:
-    """Return where the views are not what the log says."""
-    return projecting.check(services.log, _reading_codec(), services.views(), progress)
+    """Return where the views, and the index of the queues, are not what the log says."""
+    views = services.views()
+    found = projecting.check(services.log, _reading_codec(), views, progress)
+    index = _queue_index(services)
+    if index is not None:
+        with views.scratch() as beside:
+            rows = index.check(beside.path)
+        found += [projecting.Difference("queue-index", *row) for row in rows]
+    return found
+
+
+def rebuild_queue_index(services: Services) -> bool:
+    """Make the index of the queues anew from the log; False where there is none."""
+    index = _queue_index(services)
+    if index is not None:
+        index.rebuild()
+    return index is not None
+
+
+def _queue_index(services: Services) -> LMDBQueues | None:
+    from tachograph.queuekeeping import index_of
+
+    return index_of(services)
 
 
 def mend_snapshots(services: Services, progress: Progress | None = None) -> int:

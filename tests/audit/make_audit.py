@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from audit.bench import Audited
 
 FOLDER = Path(__file__).resolve().parent / "golden"
-MODULES = ("by_the_gate", "by_its_end", "by_a_harness", "unfinished")
+MODULES = ("by_the_gate", "by_its_end", "by_a_harness", "by_the_queues", "unfinished")
 
 
 def recorders() -> dict[str, Callable[[Audited], str]]:

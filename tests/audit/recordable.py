@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 ROOT = Path(tachograph.__file__).parent
-FOLDERS = ("domain", "infra", "projections", "cli", "jobs", "dropin", ".")
+FOLDERS = ("domain", "infra", "projections", "cli", "jobs", "dropin", "queues", "health", ".")
 CODE = re.compile(r"[a-z]+(_[a-z]+)*")
 PLACES = {
     "RollUp": 1,
@@ -26,6 +26,7 @@ PLACES = {
     "StepRule": 2,
     "Verdict": 2,
     "_end_cut_off": 2,
+    "end_attempt": 3,
 }
 """By what is called: which of its arguments is a reason code."""
 
@@ -51,7 +52,12 @@ def sources() -> list[Path]:
 def _codes(path: Path) -> Iterator[str]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     module = _module(path)
+    of_errors = {  # codes of jobs, where a class of errors says one: no run ends with it
+        part for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for part in node.body
+    }
     for node in ast.walk(tree):
+        if node in of_errors and isinstance(node, ast.Assign):
+            continue
         for part in _places(node, module):
             for value in _values(part, module):
                 if CODE.fullmatch(value) and value not in outcome.OUTCOMES:
@@ -96,9 +102,10 @@ def _is_named(node: ast.expr, name: str) -> bool:
 
 
 def _is_outcome(node: ast.expr, module: ModuleType) -> bool:
-    """Say whether an expression is `outcome.PARTIAL` or the like."""
-    if module is outcome and isinstance(node, ast.Name):
-        return outcome.is_outcome(str(getattr(outcome, node.id, None)))
+    """Say whether an expression is `outcome.PARTIAL`, `PARTIAL` or the like."""
+    if isinstance(node, ast.Name) and node.id.isupper():
+        known = str(getattr(outcome, node.id, None))
+        return outcome.is_outcome(known) and getattr(module, node.id, None) == known
     return isinstance(node, ast.Attribute) and _is_named(node.value, "outcome")
 
 
@@ -125,6 +132,14 @@ def _values(node: ast.expr, module: ModuleType) -> Iterator[str]:
         yield from _text(getattr(module, node.id, None))
     elif isinstance(node, ast.Attribute) and node.attr.isupper():
         yield from _text(getattr(outcome, node.attr, None))
+    elif isinstance(node, ast.Attribute) and node.attr == "code":
+        yield from _text(_of_class(node.value, module))
+
+
+def _of_class(node: ast.expr, module: ModuleType) -> object:
+    """Return the reason code of a class of errors."""
+    made = getattr(module, node.id, None) if isinstance(node, ast.Name) else None
+    return getattr(made, "code", None) if isinstance(made, type) else None
 
 
 def _text(value: object) -> Iterator[str]:

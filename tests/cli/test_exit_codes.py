@@ -14,6 +14,13 @@ from tachograph.domain import errors
 
 # Errors that say no more than "it did not work": exit code 1 is meant.
 PLAIN_FAILURES = {
+    "ImmutableArtifactError",
+    "JobStatusError",
+    "KeyTakenError",
+    "QueueError",
+    "RateLimitExceededError",
+    "RepairError",
+    "TerminalJobError",
     "ArtifactFolderError",
     "ArtifactsTakenError",
     "BodiesStayError",

@@ -24,6 +24,7 @@ FORBIDDEN = {
 # What a command needs for its own work: a digest of a file, a JSON text that was given.
 ARTIFACT = {"hashlib", "pathlib", "re", "enum", "typing", "contextlib"}
 JSON = {"json", "re", "enum"}
+JOB = {"uuid", "re", "enum"}
 
 COMMANDS: list[tuple[str, set[str]]] = [
     # A fingerprint quotes its texts as JSON does.
@@ -51,6 +52,10 @@ COMMANDS: list[tuple[str, set[str]]] = [
     ("run finish --outcome partial", set()),
     ("run fail --reason disk", set()),
     ("run cancel job --reason test", set()),
+    # Streams of jobs are UUIDs.
+    ("queue enqueue memory --type t --key k --priority 3 --concurrency-key c", JOB),
+    ("queue enqueue memory --type t --payload 3 --in 10m --max-attempts 2", JOB | JSON),
+    ("queue enqueue memory --type t --at now", JOB),
     ("watchdog run --once", set()),
     ("watchdog run --once --auto-resume --json", JSON),
     ("watchdog run --once --anchor-file {file}", set()),

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from command_line import TACHO, here, tacho
 from stores import files, make_store, opened, record_run
+
+from tachograph.infra.processes import describe
+from tachograph.queuekeeping import index_of, queues_of
+from tachograph.queues.enqueueing import Enqueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -372,8 +377,86 @@ def test_a_damaged_view_is_found_and_mended(store: Path, capsys: Capture) -> Non
 
     assert len(found["differences"]) >= 1
     assert "tacho view rebuild" in told.stderr
-    assert rebuilt == {"position": 18, "snapshotsMended": 0}
+    assert rebuilt == {"position": 18, "snapshotsMended": 0, "queueIndexRebuilt": False}
     assert document(capsys, "view", "check") == {"same": True, "differences": []}
+
+
+def enqueue(store: Path) -> None:
+    """Put five jobs in a queue: three wait, one is leased and one is done."""
+    with opened(store) as services:
+        queueing = queues_of(services)
+        queueing.enqueue_many([Enqueue("memory", "ingest", {"n": n}) for n in range(5)])
+        done, _leased = queueing.lease(["memory"], describe(os.getpid()), limit=2)
+        queueing.complete(done.job.id, 1)
+
+
+def damage_queue_index(store: Path) -> None:
+    """Lose the row of each job, and have garbage instead."""
+    with opened(store) as services:
+        index = index_of(services)
+        assert index is not None
+
+        def damage(txn: Any) -> None:
+            table = services.environment.databases[index.name]
+            keys = [bytes(key) for key, _ in txn.cursor(db=table) if bytes(key)[:1] == b"j"]
+            for key in keys:
+                txn.put(key, b"\xc1", db=table)
+            txn.put(b"zzz", b"", db=table)
+
+        services.environment.update(damage)
+
+
+def test_a_damaged_queue_index_is_found_and_mended(store: Path, capsys: Capture) -> None:
+    enqueue(store)
+    assert document(capsys, "view", "check") == {"same": True, "differences": []}
+    damage_queue_index(store)
+    found = document(capsys, "view", "check", code=5)
+    told = here(capsys, "view", "check")
+    rebuilt = document(capsys, "view", "rebuild")
+
+    assert len(found["differences"]) == 5
+    assert found["differences"][-1] == "queue-index 7a7a7a: should not be there"
+    assert told.stdout.splitlines() == found["differences"]
+    assert "tacho view rebuild" in told.stderr
+    assert rebuilt["queueIndexRebuilt"] is True
+    assert document(capsys, "view", "check") == {"same": True, "differences": []}
+    assert "The index of the queues is made anew as well." in here(capsys, "view", "rebuild").stdout
+    with opened(store) as services:
+        leased = queues_of(services).lease(["memory"], describe(os.getpid()), limit=9)
+        assert [each.payload for each in leased] == [{"n": 2}, {"n": 3}, {"n": 4}]
+
+
+def test_checking_a_queue_index_leaves_nothing_behind(store: Path, capsys: Capture) -> None:
+    enqueue(store)
+    document(capsys, "view", "check")
+    before = sorted(path.name for path in (store / "views").iterdir())
+    document(capsys, "view", "check")
+
+    assert sorted(path.name for path in (store / "views").iterdir()) == before
+
+
+def test_a_store_without_jobs_gets_no_queue_index(store: Path, capsys: Capture) -> None:
+    for command in ("check", "rebuild", "list"):
+        here(capsys, "view", command)
+
+    assert document(capsys, "store", "info")["jobs"] is None
+    assert "Jobs" not in here(capsys, "store", "info").stdout
+    with opened(store) as services:
+        assert index_of(services) is None
+
+
+def test_the_jobs_of_a_store_are_counted_by_their_state(store: Path, capsys: Capture) -> None:
+    enqueue(store)
+    found = document(capsys, "store", "info")["jobs"]
+    told = here(capsys, "store", "info").stdout
+
+    assert {state: count for state, count in found.items() if count} == {
+        "pending": 3,
+        "leased": 1,
+        "completed": 1,
+    }
+    (line,) = [line for line in told.splitlines() if line.startswith("Jobs")]
+    assert line.split(maxsplit=1)[1] == "3 pending, 1 leased, 1 completed"
 
 
 @pytest.mark.parametrize("command", ["list", "status"])

@@ -6,7 +6,8 @@ import json
 import shutil
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import pytest
 from tree_reader import catalogue, check_line, check_record, events, load
@@ -20,9 +21,13 @@ from tachograph.domain.errors import (
     RunNotFoundError,
 )
 from tachograph.domain.gate import Facts
+from tachograph.domain.records import NewRecord
 from tachograph.event_files import CHUNK
 from tachograph.infra.artifact_files import ArtifactFolder, is_temporary
 from tachograph.pruning import Plan, Pruner
+
+if TYPE_CHECKING:
+    from tachograph.domain.records import Record
 
 
 @pytest.fixture
@@ -383,6 +388,28 @@ def test_a_catch_up_looks_at_what_has_changed_and_at_nothing_else(
     bench.catch_up()
 
     assert looked == ["job-b"]
+
+
+def test_a_catch_up_reads_no_event_that_is_of_no_run(
+    bench: Treed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_phase(bench, "job-a")
+    job = UUID(int=7)
+    bench.log.append([NewRecord(job, n, "queue.job-leased", 1, b"\x80") for n in range(1, 9)])
+    in_phase(bench, "job-b")
+    read: list[str] = []
+    whole = bench.log.read
+
+    def noted(**options: Any) -> list[Record]:
+        records = whole(**options)
+        read.extend(str(record.stream) for record in records)
+        return records
+
+    monkeypatch.setattr(bench.log, "read", noted)
+
+    assert bench.catch_up() == []
+    assert set(read) == {"job-a", "job-b"}
+    assert bench.layout.marks.load().position == bench.log.head().position
 
 
 def test_what_went_after_thirty_days_does_not_come_back(bench: Treed) -> None:

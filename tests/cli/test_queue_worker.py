@@ -341,3 +341,22 @@ class TestWatch:
         assert "reading, 3/10 pages" in seen[0]
         assert "l=1" in seen[0]
         assert "begun memory/shown" in seen[0]
+
+
+class TestRunsOfJobs:
+    def test_such_a_run_is_cancelled_with_its_job(self, project: Project, capsys: Capture) -> None:
+        """Its process is a worker, which does other jobs, too: nothing signals that."""
+        job_id = project.enqueue("bad")
+        here(capsys, *WORKER, "--once", "--handlers", "worker_jobs")
+        run_id = f"queue-memory-{job_id}"
+        done = here(capsys, "run", "cancel", run_id, "--reason", "no use")
+
+        assert done.returncode == 2
+        assert f"tacho queue cancel --ids {job_id}" in done.stderr
+
+    def test_explain_leads_to_the_job(self, project: Project, capsys: Capture) -> None:
+        job_id = project.enqueue("bad")
+        here(capsys, *WORKER, "--once", "--handlers", "worker_jobs")
+        done = here(capsys, "run", "explain", f"queue-memory-{job_id}")
+
+        assert f"tacho queue show {job_id}" in done.stdout

@@ -237,3 +237,14 @@ def test_a_context_beats_when_it_is_told_to() -> None:
     assert beats == [1]
     assert (job.id, job.queue, job.type, job.payload) == ("id", "memory", "a", 3)
     assert (job.attempt, job.max_attempts, job.run) == (1, 2, run)
+
+
+def test_a_decorator_without_its_type_is_told() -> None:
+    with pytest.raises(HandlerUnusableError, match=r'write @tachograph.handler\("type"\)'):
+        handlers.handler(lambda job: None)  # type: ignore[arg-type]
+
+
+def test_a_module_that_ends_the_program_is_no_end_of_it(tmp_path: Path) -> None:
+    (tmp_path / "leaving_at_once.py").write_text("raise SystemExit(3)\n")
+    with pytest.raises(CodeNotFoundError, match="it ended the program, with 3"):
+        load("leaving_at_once", str(tmp_path))

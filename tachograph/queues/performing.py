@@ -6,6 +6,7 @@ goes on where the last one stopped. The gate judges every run (G12).
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -200,7 +201,12 @@ class Performer:
         payload = self._around.model(handler, hold.job, hold.payload)
         bound = self._queueing.settings(hold.job.queue).max_attempts
         context = context_of(hold.job, payload, recording, beat, bound=bound)
-        return call(handler.function, context)
+        pid = os.getpid()
+        try:
+            return call(handler.function, context)
+        finally:
+            if os.getpid() != pid:  # a child that the handler has forked: it is no worker
+                os._exit(0)
 
     def _after_call(
         self, hold: Hold, session: Session, raised: BaseException | None, result: Any

@@ -101,6 +101,8 @@ class Worker:
         self.upkeep = Upkeep(queueing, now=now, sweep=sweep, tell=tell, wake=sleeper.wake)
         self._tell = tell
         self._holds: dict[int, Hold] = {}
+        self._turning: set[int] = set()
+        """Slots that are taking a job just now."""
         self._ended = False
         self.stopping = False
         """Whether nothing more is leased."""
@@ -149,17 +151,22 @@ class Worker:
         hold: Hold | None = None
         while True:
             mark = self._sleeper.mark()
-            hold = self._turn(slot, hold, ending, take=not (once and self.tally.begun))
+            self._turning.add(slot)
+            try:
+                hold = self._turn(slot, hold, ending, take=not (once and self.tally.begun))
+            finally:
+                self._turning.discard(slot)
             if hold is not None:
                 ending = self._do(hold)
             elif self.stopping or self._ended or once:
                 return
             else:
-                self._idle(mark, drain=drain)
+                self._idle(slot, mark, drain=drain)
 
-    def _idle(self, mark: object, *, drain: bool) -> None:
+    def _idle(self, slot: int, mark: object, *, drain: bool) -> None:
         try:
-            if drain and not self._holds and self._taking.is_drained():
+            others = self._turning - {slot}  # they may have taken a job that nobody sees yet
+            if drain and not (self._holds or others) and self._taking.is_drained():
                 self._ended = True
                 self._sleeper.wake()
             else:

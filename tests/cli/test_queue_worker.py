@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
-from command_line import here
+from command_line import TACHO, here
 from workers import Project, is_gone, projects
 
 from tachograph.cli.worker_lines import text_of
@@ -360,3 +361,20 @@ class TestRunsOfJobs:
         done = here(capsys, "run", "explain", f"queue-memory-{job_id}")
 
         assert f"tacho queue show {job_id}" in done.stdout
+
+
+class TestForks:
+    def test_a_child_that_a_handler_forks_is_no_worker(
+        self, project: Project, capsys: Capture
+    ) -> None:
+        """It would end the job, and take others, in the name of its parent."""
+        text = "import os\nHANDLERS = {'fork': lambda job: os.fork() and {'parent': True}}\n"
+        (project.folder / "forking_jobs.py").write_text(text)
+        jobs = [project.enqueue("fork") for _ in range(3)]
+        command = [*TACHO, *WORKER, "memory", "--handlers", "forking_jobs", "--drain"]
+        done = subprocess.run(command, check=False, capture_output=True, timeout=60)
+
+        assert done.returncode == 0, done.stderr
+        ended = [project.history(job_id)[-1][1] for job_id in jobs]
+        assert [each["result"] for each in ended] == [{"parent": True}] * 3
+        assert [each["epoch"] for each in ended] == [1, 1, 1]

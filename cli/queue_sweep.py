@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tachograph.cli.exit_codes import OK
+from tachograph.cli.exit_codes import FAILURE, OK
 from tachograph.cli.options import Spec
 from tachograph.cli.queue_repairs import (
     WHO,
@@ -26,6 +26,7 @@ SPEC = Spec(
 `keep_dead` of [queues.NAME] in tachograph.toml say otherwise. They go as with `tacho queue prune`,
 500 in a commit, and `tacho queue restore` brings them back. Workers sweep by themselves, every 6
 hours; whether that is due, the log says. Shows what would go, and changes nothing, without --apply.
+Ends with 1 where a job whose time is over was refused, and says why; the others went.
 
 \b
   tacho queue sweep
@@ -51,7 +52,7 @@ def run(params: Params, out: Output) -> int:
         out.document(
             {
                 "applied": swept.applied,
-                "success": denial is None,
+                "success": denial is None and not swept.refused,
                 "message": swept.message() if denial is None else str(denial),
                 **swept.to_fields(),
                 "byQueue": swept.by_queue,
@@ -66,4 +67,6 @@ def run(params: Params, out: Output) -> int:
         show_sweep(swept, out)
         if not swept.applied and swept.total:
             out.note("Nothing was changed. Add --apply --reason TEXT to do it.")
-    return OK if denial is None else denied_code(denial)
+    if denial is not None:
+        return denied_code(denial)
+    return FAILURE if swept.refused else OK

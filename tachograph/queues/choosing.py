@@ -53,7 +53,7 @@ class Choice(_Fields):
         self.preview: list[QueuedJob] = []
         """The first of these."""
         self.skipped = skipped
-        """Why jobs that were named by their ids are not taken."""
+        """Why jobs are not taken that were named by their ids, or that cannot wait again."""
 
 
 def choose(
@@ -132,7 +132,10 @@ class _Taking:
             return True
         if self.selection.error_pattern is None or len(job.error or "") < LONGEST_TEXT:
             return False
-        whole = self.get(job.id)
+        try:
+            whole = self.get(job.id)
+        except BodyLostError:  # the view's part of the error is all that is left
+            return False
         if whole is None:
             return False
         return self.rule.mismatch(self.selection, whole, since_us, self.now_us) is None

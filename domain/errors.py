@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tachograph.domain.keeping_errors import *  # noqa: F403
@@ -272,10 +274,10 @@ _OTHERS = (
 
 def __getattr__(name: str) -> type[TachographError]:
     """Return an error of the other modules, once somebody asks for it."""
-    from importlib import import_module
-
     for other in () if name.startswith("_") else _OTHERS:
-        found = vars(import_module(f"tachograph.domain.{other}")).get(name)
+        module = f"tachograph.domain.{other}"
+        __import__(module)  # importlib costs a short command 1 ms
+        found = vars(sys.modules[module]).get(name)
         if isinstance(found, type) and issubclass(found, TachographError):
             globals()[name] = found
             return found

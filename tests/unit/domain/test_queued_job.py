@@ -34,7 +34,14 @@ from given_jobs import (
 from tachograph.domain import queue_events, queued_job
 from tachograph.domain.errors import InvalidValueError, VersionGapError
 from tachograph.domain.queue_errors import JobStatusError, LeaseLostError
-from tachograph.domain.queued_job import FIELDS, LIVE, STATUSES, QueuedJob, run_id_of
+from tachograph.domain.queued_job import (
+    FIELDS,
+    LIVE,
+    STATUSES,
+    QueuedJob,
+    job_of_run,
+    run_id_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -669,3 +676,22 @@ class TestUpcast:
         """G9: reading it as today's would misread it."""
         with pytest.raises(KeyError, match=r"queue\.job-died version 2"):
             queue_events.upcast("queue.job-died", {"class_version": 2})
+
+
+@pytest.mark.parametrize(
+    "run_id",
+    [
+        "job-report-01a22f23-ad65-79f3-b004-c5666ab70bf6",
+        "queue-short",
+        "queue-mail-a-01a22f23-ad65-79f3-b004-c5666ab7",
+        "queue-mail-01a22f23-ad65-79f3-b004-c5666ab70bfX",
+    ],
+)
+def test_a_run_of_no_job_is_told_from_one(run_id: str) -> None:
+    assert job_of_run(run_id) is None
+
+
+def test_a_later_execution_is_of_the_same_job() -> None:
+    job_id = "01a22f23-ad65-79f3-b004-c5666ab70bf6"
+
+    assert job_of_run(f"queue-mail-old-{job_id}~2") == job_id

@@ -722,3 +722,25 @@ def test_every_event_has_its_own_topic() -> None:
 
 def test_of_few_jobs_all_are_watched() -> None:
     assert some_of(["a", "b"], 2) == ["a", "b"]
+
+
+class TestTwoAtOnce:
+    """A person may begin one repair by force while another one of the action is under way."""
+
+    def test_what_the_earlier_one_does_is_not_told_of_the_later_one(self) -> None:
+        repairs = Repairs(REQUEUE)
+        cause = Cause(NOW, "tester", "here", 7)
+        repairs.begin(cause, RepairPolicy(), OPERATOR, "first")
+        first = f"{REQUEUE}~1"
+        repairs.begin(cause, RepairPolicy(), OPERATOR, "second", force=True)
+        repairs.do_step(cause, first, 1, 3)
+        repairs.end(cause, first, 3, "three of the first")
+
+        assert repairs.last is not None
+        assert (repairs.last["repair"], repairs.last["reason"]) == (f"{REQUEUE}~2", "second")
+        assert "message" not in repairs.last
+        assert list(repairs.open) == [f"{REQUEUE}~2"]
+
+
+def test_a_denial_names_its_action() -> None:
+    assert denied(REQUEUE, COOLDOWN, SECOND_US).action == REQUEUE

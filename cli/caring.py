@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from typing import TYPE_CHECKING
 
+from tachograph.cli.asked import Asked
 from tachograph.cli.health_lines import care_document, print_care
 from tachograph.domain.errors import RunOwnedError
 from tachograph.healthkeeping import HealthKeeping
 from tachograph.queue_plans import plan_of
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from tachograph.bootstrap import Services
     from tachograph.cli.options import Params
     from tachograph.cli.output import Output
     from tachograph.domain.repair_policy import RepairPolicy
     from tachograph.health.caring import CareReport
     from tachograph.queue_plans import QueuePlans
-
-STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Worker:
@@ -45,7 +40,7 @@ class Worker:
         """
         out = self._out
         plans = self._plans()
-        with Asked() as asked:
+        with Asked(twice=True) as asked:
             while not asked.is_set():
                 began = time.monotonic()
                 try:
@@ -85,31 +80,3 @@ def why_idle(policy: RepairPolicy) -> str | None:
     if not policy.enabled:
         return "repairs are switched off ([repair] enabled in tachograph.toml)."
     return None
-
-
-class Asked:
-    """A `with` block that gives an event which the first SIGINT or SIGTERM sets.
-
-    A second one does what it did before the block: it ends the process at once.
-    """
-
-    def __init__(self) -> None:
-        self._asked = threading.Event()
-        self._former: dict[int, object] = {}
-
-    def __enter__(self) -> threading.Event:
-        for number in STOPS:
-            self._former[number] = signal.signal(number, self._ask)
-        return self._asked
-
-    def __exit__(self, *_error: object) -> None:
-        self._restore()
-
-    def _ask(self, _number: int, _frame: FrameType | None) -> None:
-        self._asked.set()
-        self._restore()
-
-    def _restore(self) -> None:
-        while self._former:
-            number, handler = self._former.popitem()
-            signal.signal(number, handler)  # type: ignore[arg-type]  # what it gave us

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from typing import TYPE_CHECKING
 
+from tachograph.cli.asked import Asked
 from tachograph.cli.opening import open_store
 from tachograph.cli.watch_anchor import keep
 from tachograph.cli.watch_lines import Messenger
@@ -16,13 +16,10 @@ from tachograph.watching import Watchdog
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType
 
     from tachograph.cli.options import Params
     from tachograph.cli.output import Output
     from tachograph.watching import Orders
-
-STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 def forever(params: Params, orders: Orders, seconds: float, out: Output) -> int:
@@ -36,7 +33,7 @@ def forever(params: Params, orders: Orders, seconds: float, out: Output) -> int:
     watchdog = Watchdog(Lookout(services), orders, crew.spawn)
     messenger = Messenger(services, params, out)
     report = Report(services.actor.now_us())
-    with _Until() as stopped:
+    with Asked() as stopped:
         out.note(f"Looking every {seconds:g} s; Ctrl-C ends it.")
         while not stopped.is_set():
             report.checked_us = services.actor.now_us()
@@ -81,23 +78,3 @@ class Background:
         finally:
             self._room.release()
             self._busy.discard(run_id)
-
-
-class _Until:
-    """A `with` block that gives an event which SIGINT and SIGTERM set."""
-
-    def __init__(self) -> None:
-        self._stopped = threading.Event()
-        self._former: dict[int, object] = {}
-
-    def __enter__(self) -> threading.Event:
-        for number in STOPS:
-            self._former[number] = signal.signal(number, self._stop)
-        return self._stopped
-
-    def __exit__(self, *_error: object) -> None:
-        for number, handler in self._former.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]  # what it gave us
-
-    def _stop(self, _number: int, _frame: FrameType | None) -> None:
-        self._stopped.set()

@@ -331,7 +331,7 @@ def test_a_worker_that_is_at_work_obeys_when_repairs_are_switched_off(
         return care(keeping, mode)
 
     monkeypatch.setattr(HealthKeeping, "care", last)
-    monkeypatch.setattr(caring, "Asked", Asked)
+    monkeypatch.setattr(caring, "Asked", lambda **_how: Asked())
     here(capsys, "maintenance", "worker", "--interval", "30m")
 
     assert len(cycles) == 1

@@ -43,7 +43,7 @@ SPEC = Spec(
 def run(params: Params, out: Output) -> None:
     """Stop what can be stopped, record the cancellation, say what is left."""
     from tachograph.cancelling import cancel
-    from tachograph.domain.queued_job import job_of_run
+    from tachograph.domain.ids import job_of_run
 
     if params.reason is None:
         raise UsageError("Why is it cancelled? Say so with --reason.")

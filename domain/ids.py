@@ -179,3 +179,19 @@ def _dashed(text: str, allowed: frozenset[str] | set[str]) -> str:
         elif not pieces or pieces[-1] != "\0":
             pieces.append("\0")
     return "".join(pieces).replace("\0", "-")
+
+
+def job_of_run(run_id: str) -> str | None:
+    """Return the id of the job that a run is of; None for a run of no job.
+
+    >>> job_of_run("queue-mail-01a22f23-ad65-79f3-b004-c5666ab70bf6")
+    '01a22f23-ad65-79f3-b004-c5666ab70bf6'
+    """
+    base = run_id.partition("~")[0]
+    parts = base.split("-")
+    if parts[0] != "queue" or len(parts) < 7:
+        return None
+    tail = parts[-5:]
+    if [len(part) for part in tail] != [8, 4, 4, 4, 12]:
+        return None
+    return "-".join(tail) if set("".join(tail)) <= set("0123456789abcdef") else None

@@ -7,8 +7,10 @@ from tachograph.domain.event import Event
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, ClassVar
+    from uuid import UUID
 
     from tachograph.domain.queued_job import QueuedJob
+    from tachograph.domain.records import Record
 
     Fields = dict[str, Any]
 
@@ -179,3 +181,18 @@ def upcast(topic: str, fields: Fields) -> Fields:
     if stored > QUEUE_EVENTS[topic].class_version:
         raise KeyError(f"{topic} version {stored}")
     return fields
+
+
+def placed(fields: Fields, record: Record) -> Fields:
+    """Return stored fields as of today's version, with what their record says of their place."""
+    fields["originator_id"] = str(record.stream)
+    fields["originator_version"] = record.version
+    fields.setdefault("time_us", record.time_us)
+    return upcast(record.topic, fields)
+
+
+def stream_of(job_id: str) -> UUID:
+    """Return the stream of a job. Raises ValueError for a text that is no id."""
+    from uuid import UUID
+
+    return UUID(job_id)

@@ -16,7 +16,7 @@ from tachograph.domain.queue_events import QUEUE_EVENTS
 from tachograph.infra.group_commit import Request
 from tachograph.infra.layout import TYPE, U32, encode_text, pack_position
 from tachograph.infra.lmdb_append import Append
-from tachograph.infra.queue_folding import CHUNK, fold, is_of_a_job, stream_of
+from tachograph.infra.queue_folding import CHUNK, fold, is_of_a_job, reader
 from tachograph.infra.queue_index import Index
 from tachograph.infra.queue_rows import IndexDamagedError, Mark, MoreIsDueError, QueueRows
 from tachograph.infra.queue_tables import LMDBTable
@@ -233,12 +233,9 @@ class LMDBQueues:
         if mark is None or mark.era != was.era:
             return
         left = [record for record in records if record.position > mark.position]
-        fold(rows, self.codec, left, self._read)
+        fold(rows, self.codec, left, reader(self._log))
         if left:
             rows.put_mark(Mark(left[-1].position, mark.era))
-
-    def _read(self, job_id: str, up_to: int) -> Sequence[Record]:
-        return self._log.read_stream(stream_of(job_id), up_to=up_to)
 
     def _open(self) -> None:
         self._log.create()

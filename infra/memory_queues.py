@@ -8,7 +8,7 @@ from __future__ import annotations
 from threading import RLock
 
 from tachograph.domain.queue_events import QUEUE_EVENTS
-from tachograph.infra.queue_folding import CHUNK, fold, stream_of
+from tachograph.infra.queue_folding import CHUNK, fold, reader
 from tachograph.infra.queue_index import Index
 from tachograph.infra.queue_rows import Mark, MoreIsDueError, QueueRows
 from tachograph.infra.queue_tables import MemoryTable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from tachograph.domain.queued_job import QueuedJob
-    from tachograph.domain.records import NewRecord, Record
+    from tachograph.domain.records import NewRecord
     from tachograph.infra.codec import Codec
     from tachograph.infra.lmdb_log import LMDBLog
     from tachograph.infra.memory_log import MemoryLog
@@ -104,9 +104,6 @@ class MemoryQueues:
                 self._known = head
                 return
             self._table.begin()  # nothing undoes this
-            fold(rows, self._codec, records, self._read)
+            fold(rows, self._codec, records, reader(self._log))
             mark = Mark(records[-1].position, _ERA)
             rows.put_mark(mark)
-
-    def _read(self, job_id: str, up_to: int) -> Sequence[Record]:
-        return self._log.read_stream(stream_of(job_id), up_to=up_to)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tachograph.domain.queue_events import QUEUE_EVENTS
 from tachograph.infra.lmdb_environment import open_environment
-from tachograph.infra.queue_folding import CHUNK, fold, stream_of
+from tachograph.infra.queue_folding import CHUNK, fold, reader
 from tachograph.infra.queue_rows import QueueRows
 from tachograph.infra.queue_tables import LMDBTable
 
@@ -84,14 +84,11 @@ class _Fresh:
 
     def _apply(self, txn: Transaction, records: Sequence[Record]) -> None:
         rows = self._rows(txn, writable=True)
-        fold(rows, self._codec, records, self._read)
+        fold(rows, self._codec, records, reader(self._log))
 
     def _rows(self, txn: Transaction, *, writable: bool) -> QueueRows:
         table = LMDBTable(txn, self._environment.databases[self._name], writable=writable)
         return QueueRows(table, self._codec)
-
-    def _read(self, job_id: str, up_to: int) -> Sequence[Record]:
-        return self._log.read_stream(stream_of(job_id), up_to=up_to)
 
 
 def _differing(stored: Iterator[Pair], expected: Iterator[Pair]) -> list[Differing]:

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from tachograph.domain.errors import VersionGapError
-from tachograph.domain.queue_events import PREFIX, upcast
+from tachograph.domain.queue_events import PREFIX, placed, stream_of
 from tachograph.domain.queued_job import QueuedJob
 from tachograph.infra.queue_rows import IndexDamagedError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
-    from uuid import UUID
+    from typing import Protocol
 
-    from tachograph.domain.records import Record
+    from tachograph.domain.records import Record, StreamId
     from tachograph.infra.codec import Codec
     from tachograph.infra.queue_rows import QueueRows
 
     Read = Callable[[str, int], Sequence[Record]]
+
+    class Log(Protocol):
+        """Where the events are."""
+
+        def read_stream(self, stream: StreamId, *, up_to: int) -> Sequence[Record]:
+            """Return the records of a stream up to a version."""
+            ...
+
 
 CHUNK = 2_000
 """Records that are folded at a time."""
@@ -65,23 +72,12 @@ def _replay(codec: Codec, record: Record, read: Read) -> QueuedJob | None:
 
 def apply(job: QueuedJob, codec: Codec, record: Record) -> QueuedJob:
     """Apply a record to its job, and return the job."""
-    job.evolve(record.topic, fields_of(codec, record))
+    job.evolve(record.topic, placed(codec.unpack(record.body), record))
     if record.version == 1:
         job.position = record.position
     return job
 
 
-def fields_of(codec: Codec, record: Record) -> dict[str, Any]:
-    """Return the fields of an event as of today's version."""
-    fields: dict[str, Any] = codec.unpack(record.body)
-    fields["originator_id"] = str(record.stream)
-    fields["originator_version"] = record.version
-    fields.setdefault("time_us", record.time_us)
-    return upcast(record.topic, fields)
-
-
-def stream_of(job_id: str) -> UUID:
-    """Return the stream of a job."""
-    from uuid import UUID
-
-    return UUID(job_id)
+def reader(log: Log) -> Read:
+    """Return what reads the records of a job of a log up to a version."""
+    return lambda job_id, up_to: log.read_stream(stream_of(job_id), up_to=up_to)

@@ -59,9 +59,9 @@ class Index:
         """Return the time of the `number`-th last metered lease of a queue."""
         return self._rows.metered_us(queue, number)
 
-    def next_us(self, queue: str, now_us: int) -> int | None:
+    def next_us(self, queue: str) -> int | None:
         """Return when the next job that waits for its time is due."""
-        return self._rows.next_us(queue, now_us)
+        return self._rows.next_us(queue)
 
     def save(self, *jobs: QueuedJob) -> None:
         """Record what these jobs recorded, in this commit."""

@@ -219,7 +219,7 @@ class QueueRows:
         value = self._table.get(_named(_METERED, queue) + U64.pack(last - number + 1))
         return None if value is None else int(_read(U64, value)[0])
 
-    def next_us(self, queue: str, now_us: int) -> int | None:  # noqa: ARG002  # part of the port
+    def next_us(self, queue: str) -> int | None:
         """Return when the next job that waits for its time is due; None when none does."""
         prefix = _named(_DUE, queue)
         found = self._table.at_or_after(prefix)

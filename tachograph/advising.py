@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from tachograph.domain.ids import job_of_run
 from tachograph.domain.outcome import is_terminal, traits
-from tachograph.domain.queued_job import job_of_run
 from tachograph.domain.recovery import Recovery
 
 IMPORTED = ("job-runs", "checkpoint-file")

@@ -173,7 +173,7 @@ class BareQueues:
                     "leased": index.leased_count(name),
                     "tried": [job.id for job in index.tried(name)],
                     "metered": [index.metered_us(name, number) for number in range(1, 6)],
-                    "next": index.next_us(name, self.now_us),
+                    "next": index.next_us(name),
                     "holders": {key: index.holder(name, key, self.now_us) for key in keys},
                 }
             return found

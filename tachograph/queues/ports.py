@@ -7,11 +7,10 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator
     from typing import Protocol, TypeVar
 
     from tachograph.domain.queued_job import QueuedJob
-    from tachograph.domain.records import NewRecord
 
     T = TypeVar("T")
 else:
@@ -64,7 +63,7 @@ class QueueIndex(Protocol):
         """Return the time of the `number`-th last metered lease of a queue (1: the last one)."""
         ...
 
-    def next_us(self, queue: str, now_us: int) -> int | None:
+    def next_us(self, queue: str) -> int | None:
         """Return when the next job that waits for its time is due; None when none does.
 
         A time that is over means that there is one to take.
@@ -93,12 +92,4 @@ class QueueStore(Protocol):
 
     def last_transaction(self) -> int:
         """Return a number that changes with every write to the log, by any process."""
-        ...
-
-
-class JobRecords(Protocol):
-    """Turns what a job recorded into records."""
-
-    def __call__(self, job: QueuedJob) -> Sequence[NewRecord]:
-        """Return the records of a job's pending events, and collect these."""
         ...

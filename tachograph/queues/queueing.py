@@ -176,7 +176,7 @@ class Queueing(Enqueueing):
         now_us = self.now_us()
 
         def look(index: QueueIndex) -> int | None:
-            times = [index.next_us(name, now_us) for name in queues]
+            times = [index.next_us(name) for name in queues]
             times += [self._rate_us(index, self.settings(name), now_us) for name in queues]
             return min((each for each in times if each is not None), default=None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tachograph.domain.bodies import ERASED
-from tachograph.domain.queue_events import upcast
+from tachograph.domain.queue_events import placed, stream_of
 from tachograph.domain.queued_job import QueuedJob
 from tachograph.domain.records import NewRecord
 
@@ -11,7 +11,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
-    from uuid import UUID
 
     from tachograph.domain.records import Record
     from tachograph.packing import Packing
@@ -43,8 +42,11 @@ class QueueRepository:
 
     def records(self, job_id: str) -> Sequence[Record]:
         """Return the records of a job; none for what is no id of one."""
-        stream = stream_of(job_id)
-        return [] if stream is None else self.log.read_stream(stream)
+        try:
+            stream = stream_of(job_id)
+        except ValueError:
+            return []
+        return self.log.read_stream(stream)
 
     def history(self, job_id: str) -> list[tuple[Record, Fields]]:
         """Return the events of a job in order: record, fields as of today's version."""
@@ -58,10 +60,7 @@ class QueueRepository:
     def fields(self, record: Record) -> Fields:
         """Return the fields of an event as of today's version, with its place and version."""
         fields: Fields = {ERASED: True} if record.absent else self.packing.unpack(record.body)
-        fields["originator_id"] = str(record.stream)
-        fields["originator_version"] = record.version
-        fields.setdefault("time_us", record.time_us)
-        return upcast(record.topic, fields)
+        return placed(fields, record)
 
     def records_of(self, job: QueuedJob) -> list[NewRecord]:
         """Return the records of a job's pending events, and collect these."""
@@ -71,16 +70,4 @@ class QueueRepository:
         fields = dict(vars(event))
         stream = stream_of(fields.pop("originator_id"))
         version = fields.pop("originator_version")
-        if stream is None:
-            raise ValueError(f"{event!r} has no job id")
         return NewRecord(stream, version, event.TOPIC, event.time_us, self.packing.pack(fields, ""))
-
-
-def stream_of(job_id: str) -> UUID | None:
-    """Return the stream of a job; None for a text that is no id."""
-    from uuid import UUID
-
-    try:
-        return UUID(job_id)
-    except ValueError:
-        return None

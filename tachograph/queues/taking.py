@@ -147,7 +147,7 @@ class Taking:
             per_key = self._queueing.settings(name).per_key
             if next(iter(index.eligible(name, kinds, now_us, per_key)), None) is not None:
                 return True
-        times = [index.next_us(name, now_us) for name in types]
+        times = [index.next_us(name) for name in types]
         return any(time_us is not None and time_us <= now_us + soon_us for time_us in times)
 
     def _is_failing(self, index: QueueIndex, types: Mapping[str, Types]) -> bool:

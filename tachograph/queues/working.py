@@ -144,8 +144,7 @@ class Worker:
         """Do jobs one after the other until `stop`.
 
         `once` ends after one job, or when there is none; `drain` when nothing is due that could be
-        done here, or waits for another attempt. Raises KeyboardInterrupt and SystemExit of a
-        handler.
+        done here, or waits for another attempt. Raises KeyboardInterrupt of a handler.
         """
         ending: Ending | None = None
         hold: Hold | None = None
@@ -177,7 +176,7 @@ class Worker:
     def _do(self, hold: Hold) -> Ending | None:
         try:
             return self._perform(hold)
-        except (KeyboardInterrupt, SystemExit):
+        except KeyboardInterrupt:
             self._holds.pop(hold.slot, None)
             self.stop()
             raise

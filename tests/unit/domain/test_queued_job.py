@@ -33,13 +33,13 @@ from given_jobs import (
 
 from tachograph.domain import queue_events, queued_job
 from tachograph.domain.errors import InvalidValueError, VersionGapError
+from tachograph.domain.ids import job_of_run
 from tachograph.domain.queue_errors import JobStatusError, LeaseLostError
 from tachograph.domain.queued_job import (
     FIELDS,
     LIVE,
     STATUSES,
     QueuedJob,
-    job_of_run,
     run_id_of,
 )
 
